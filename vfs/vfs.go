@@ -60,6 +60,8 @@ type SetAttr struct {
 	UID, GID     *uint32
 	Size         *int64
 	Atime, Mtime *time.Time
+	// AtimeNow and MtimeNow set a time to the present, which needs only permission to write; an explicit time needs ownership.
+	AtimeNow, MtimeNow bool
 }
 
 // DirEntry is one name in a directory. Only Mode's type bits are set.
@@ -69,7 +71,7 @@ type DirEntry struct {
 	Mode Mode
 }
 
-// Cred is in whose name an operation happens.
+// Cred is in whose name an operation happens. UID 0 is root: it passes every check but that of executing what nobody may.
 type Cred struct {
 	UID, GID uint32
 	Groups   []uint32
@@ -77,7 +79,12 @@ type Cred struct {
 }
 
 // FS is one filesystem. A directory's entries are named without slashes; "." and ".." never reach an FS. Permissions
-// are checked by the Namespace, so an FS only stores them. All methods may be called concurrently.
+// are checked by the Namespace, so an FS only stores them: a new inode gets the mode as given (the umask is applied
+// already) and belongs to c.UID and c.GID. All methods may be called concurrently.
+//
+// Each Attr that Lookup, Create, Mknod, Mkdir, Symlink and Link return is a reference to its inode, which stays valid,
+// even if unlinked, until as many are given back with Forget; so does one with an open Handle. The root is always valid.
+// An inode that is no longer known is ESTALE.
 type FS interface {
 	Root() Ino
 	Lookup(ctx context.Context, dir Ino, name string) (Attr, error)
@@ -100,8 +107,20 @@ type FS interface {
 	// Open opens a regular file, symbolic links already followed. flags are O_RDONLY, O_WRONLY, O_RDWR, O_APPEND, O_TRUNC.
 	Open(ctx context.Context, ino Ino, flags int) (Handle, error)
 	StatFS(ctx context.Context) (StatFS, error)
-	// Forget tells that nobody holds n earlier results for ino any more (see FUSE's FORGET); others may ignore it.
+	// Forget gives n references to ino back, as FUSE's FORGET does.
 	Forget(ino Ino, n uint64)
+}
+
+// Special is implemented by filesystems whose files aren't all plain bytes, such as devices and the generated files of
+// /proc. OpenSpecial is asked first, for any inode but directories and symbolic links; ok is false where Open shall serve.
+type Special interface {
+	OpenSpecial(ctx context.Context, ino Ino, flags int, c Cred) (f File, ok bool, err error)
+}
+
+// Flusher is implemented by filesystems that hold back writes. Flush makes all of them visible beneath, as closing every
+// file would; with durable set they are durable too.
+type Flusher interface {
+	Flush(ctx context.Context, durable bool) error
 }
 
 // Xattrs is implemented by filesystems with extended attributes. flags: XattrCreate, XattrReplace. A missing one is ENODATA.
