@@ -1,0 +1,204 @@
+package tree
+
+import (
+	"bytes"
+
+	"agentrun.dev/errs"
+)
+
+// open makes the old node that key falls into the open one, if there is any, after copying what is before it. fresh
+// says that the level was in step, and nothing of that node has been copied.
+func (l *level) open(key []byte) (fresh bool, err error) {
+	if l.cur != nil {
+		if err := l.copyBelow(key); err != nil || l.cur != nil {
+			return false, err
+		}
+	}
+	if len(l.out.ends) > 0 || l.old.done() { // the tail
+		return false, nil
+	}
+	// In step. What is beyond the last old key belongs into the last node, which nothing but the end has ended.
+	k := key
+	if bytes.Compare(k, l.a.maxKey) > 0 {
+		k = l.a.maxKey
+	}
+	if err := l.old.seek(l.a.ctx, k); err != nil || l.old.done() {
+		return false, err
+	}
+	if b := l.old.before(); b != nil && !bytes.Equal(b, l.done) {
+		l.begun = true // nodes are passed over, which stay
+	}
+	if l.gone && bytes.Compare(key, l.goneLo) >= 0 {
+		if err := l.flush(); err != nil {
+			return false, err
+		}
+	}
+	return true, l.load()
+}
+
+// load makes the old node under the cursor the open one.
+func (l *level) load() (err error) {
+	if err = l.old.descend(l.a.ctx, nil); err != nil {
+		return err
+	}
+	l.cur, err = l.a.t.child(l.a.ctx, l.old.top().n, l.old.top().i)
+	l.at = 0
+	return err
+}
+
+// copyBelow copies the old entries below key (nil: all) into the new nodes, until it falls into step.
+func (l *level) copyBelow(key []byte) error {
+	for l.cur != nil {
+		n := l.cur
+		end := n.Len()
+		if key != nil {
+			end = n.searchFrom(l.at, key)
+		}
+		for l.at < end && l.cur == n {
+			i := l.at
+			l.at++
+			var k kid
+			if n.level > 0 {
+				k = n.kids[i]
+			}
+			if err := l.add(n.Key(i), n.Value(i), k); err != nil {
+				return err
+			}
+		}
+		if l.cur == n && l.at < n.Len() {
+			return nil
+		}
+		if err := l.settle(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle leaves the open node once all of its entries are used, and an untouched one: then the level is in step again.
+// Otherwise it opens the next, as the new node isn't complete.
+func (l *level) settle() error {
+	for l.cur != nil && l.at == l.cur.Len() {
+		if l.cur == l.a.top {
+			l.cur = nil
+			return nil
+		}
+		l.leave(l.cur.last())
+		l.cur = nil
+		l.old.next()
+		if len(l.out.ends) == 0 || l.old.done() {
+			return nil
+		}
+		if err := l.load(); err != nil {
+			return err
+		}
+	}
+	if l.at == 0 && len(l.out.ends) == 0 && l.cur != l.a.top {
+		l.cur = nil
+	}
+	return nil
+}
+
+// leave notes that the old nodes up to the one with this greatest key are not part of the new tree.
+func (l *level) leave(key []byte) {
+	if !l.gone {
+		l.gone, l.goneLo = true, key
+	}
+	l.goneHi, l.done = key, key
+}
+
+// flush sends the deletion of what was left behind to the level above.
+func (l *level) flush() error {
+	if !l.gone {
+		return nil
+	}
+	l.gone = false
+	if bytes.Equal(l.goneLo, l.goneHi) {
+		return l.parent().delete(l.goneLo)
+	}
+	end := append(bytes.Clone(l.goneHi), 0)
+	return l.parent().deleteRange(l.goneLo, end)
+}
+
+// add appends an entry to the new node, and completes the node if it ends here.
+func (l *level) add(key, value []byte, k kid) error {
+	before := l.size
+	if l.out.level == 0 {
+		l.size += uint64(len(key)+len(value)) + leafOverhead
+	} else {
+		l.size += uint64(len(key)) + innerOverhead
+	}
+	l.out.add(key, value, k)
+	if l.a.t.cut.after(l.out.level, key, before, l.size, l.out.Len()) {
+		return l.close()
+	}
+	return nil
+}
+
+// close completes the new node: it stores it and tells the level above. If it is an old node again, that one stays.
+func (l *level) close() error {
+	n := &l.out
+	n.hash = l.a.hash.sum(n)
+	key := n.last()
+	var err error
+	if l.gone && bytes.Compare(key, l.goneLo) >= 0 {
+		err = l.flush()
+	}
+	ended := l.cur != nil && l.cur != l.a.top && l.at == l.cur.Len() && bytes.Equal(key, l.cur.last())
+	if err == nil && !(ended && n.hash == l.cur.hash) {
+		var k kid
+		if k, err = l.store(n); err == nil {
+			err = l.parent().put(key, nil, k)
+		}
+	}
+	if err == nil && ended {
+		l.done, l.cur = l.cur.last(), nil
+		l.old.next()
+	}
+	l.begun, l.size = true, 0
+	n.data, n.ends, n.kids = n.data[:0], n.ends[:0], n.kids[:0]
+	return err
+}
+
+// store puts a new node into the sink.
+func (l *level) store(n *Node) (kid, error) {
+	k := kid{hash: n.hash}
+	if n.level > maxLevel {
+		return k, errs.Msg(errs.Limit, "apply edits", "", "the tree is too high")
+	}
+	for i := range n.Len() {
+		count, size := l.a.t.sums(n, i)
+		k.count += count
+		k.bytes += size
+	}
+	encoded, body := encode(n, l.a.t.zip, l.a.body)
+	l.a.body = body
+	id, err := l.a.sink.Put(encoded)
+	k.id, l.a.newest = id, id
+	return k, err
+}
+
+// finish completes the level and those above it, and returns the root.
+func (l *level) finish() (Root, error) {
+	if err := l.copyBelow(nil); err != nil {
+		return Root{}, err
+	}
+	// Without anything before or behind it, a level of one child isn't needed: the child is the root.
+	switch n := l.out.Len(); {
+	case n == 1 && l.out.level > 0 && !l.begun:
+		return l.out.kids[0].root(l.out.level - 1), nil
+	case n > 0:
+		if err := l.close(); err != nil {
+			return Root{}, err
+		}
+	case !l.begun && l.old.done():
+		return Root{}, nil
+	}
+	if err := l.flush(); err != nil {
+		return Root{}, err
+	}
+	if l.up == nil {
+		return l.a.old, nil
+	}
+	return l.up.finish()
+}
