@@ -46,12 +46,15 @@ func (l *level) load() (err error) {
 	return err
 }
 
-// copyBelow copies the old entries below key (nil: all) into the new nodes, until it falls into step.
-func (l *level) copyBelow(key []byte) error {
+// copyBelow copies the old entries below key into the new nodes, until it falls into step.
+func (l *level) copyBelow(key []byte) error { return l.copy(key, false) }
+
+// copy copies old entries: those below key or all.
+func (l *level) copy(key []byte, all bool) error {
 	for l.cur != nil {
 		n := l.cur
 		end := n.Len()
-		if key != nil {
+		if !all {
 			end = n.searchFrom(l.at, key)
 		}
 		for l.at < end && l.cur == n {
@@ -180,7 +183,7 @@ func (l *level) store(n *Node) (kid, error) {
 
 // finish completes the level and those above it, and returns the root.
 func (l *level) finish() (Root, error) {
-	if err := l.copyBelow(nil); err != nil {
+	if err := l.copy(nil, true); err != nil {
 		return Root{}, err
 	}
 	// Without anything before or behind it, a level of one child isn't needed: the child is the root.
