@@ -1,0 +1,52 @@
+package api
+
+// GET /v1/exec is a WebSocket on which one command runs in a sandbox over buckets.
+//
+// The client's first message is an Exec as text. Then binary messages carry bytes: the first byte says of which stream
+// (Stdin from the client, Stdout and Stderr from the server). Text messages are Control. The server grants the client
+// a window for standard input: it may send as many bytes as the windows granted so far add up to, so that a command
+// which doesn't read can't fill the server. The server ends with an exit or an error, then closes the socket.
+
+// ExecProtocol is the WebSocket subprotocol.
+const ExecProtocol = "agentrun.exec.v1"
+
+// Streams, as the first byte of a binary message.
+const (
+	Stdin  = 0
+	Stdout = 1
+	Stderr = 2
+)
+
+// Limits of an exec; exceeding one is "invalid" or "too large".
+const (
+	MaxFrame    = 64 << 10  // bytes in a binary message, without the first
+	StdinWindow = 256 << 10 // bytes of input that the server holds
+	MaxArgs     = 128 << 10 // bytes in arguments and environment together
+	MaxMounts   = 32        // buckets in one sandbox
+)
+
+// Exec asks for a command. The first mount without a path is the start directory, /workspace. Timeout is in seconds; 0 is
+// none but the server's own.
+type Exec struct {
+	Args    []string `json:"args"`
+	Env     []string `json:"env,omitempty"` // NAME=VALUE
+	Dir     string   `json:"dir,omitempty"` // absolute; "" is /workspace
+	Mounts  []Mount  `json:"mounts"`
+	Timeout int64    `json:"timeout,omitempty"`
+}
+
+// Mount puts a bucket into the sandbox. Bucket is a name; Path is absolute, "" is /workspace for the first and /NAME for others.
+type Mount struct {
+	Bucket   string `json:"bucket"`
+	Path     string `json:"path,omitempty"`
+	ReadOnly bool   `json:"readOnly,omitempty"`
+}
+
+// Control is a text message after the first; exactly one field is set.
+type Control struct {
+	Signal string   `json:"signal,omitempty"` // client: HUP, INT, QUIT, KILL, TERM, USR1, USR2
+	EOF    bool     `json:"eof,omitempty"`    // client: standard input has ended
+	Window int64    `json:"window,omitempty"` // server: further bytes of standard input that may be sent
+	Exit   *int     `json:"exit,omitempty"`   // server: the exit status, 0–255
+	Error  *Problem `json:"error,omitempty"`  // server: the command couldn't be run, or was ended
+}
