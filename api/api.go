@@ -209,16 +209,20 @@ const (
 	ReadWrite = "rw"
 )
 
-// Scope is what a key may do with one bucket. BucketID ties it to the bucket that had the name when the key was made.
+// Scope is what a key may do with one bucket. The server sets BucketID, which ties the key to the bucket that had the
+// name when the key was made, and Gone, once that bucket was deleted: the scope is void then, whoever takes the name.
 type Scope struct {
 	Bucket   string `json:"bucket"`
-	BucketID string `json:"bucketId,omitempty"`
 	Role     string `json:"role"`
+	BucketID string `json:"bucketId,omitempty"`
+	Gone     bool   `json:"gone,omitempty"`
 }
 
-// CreateKey asks for a key: POST /v1/keys. Without scopes it may do everything. Lifetime is in seconds; 0 is for ever.
+// CreateKey asks for a key: POST /v1/keys. It has either scopes or, for a key that may do everything, Root. Lifetime is
+// in seconds; 0 is for ever.
 type CreateKey struct {
 	Name     string  `json:"name,omitempty"`
+	Root     bool    `json:"root,omitempty"`
 	Scopes   []Scope `json:"scopes,omitempty"`
 	Lifetime int64   `json:"lifetime,omitempty"`
 }

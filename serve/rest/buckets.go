@@ -1,0 +1,315 @@
+package rest
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentrun.dev"
+	"agentrun.dev/access"
+	"agentrun.dev/api"
+	"agentrun.dev/bucket"
+	"agentrun.dev/errs"
+)
+
+func (s *server) describe(w http.ResponseWriter, r *request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, api.Server{Version: s.Version, S3Endpoint: s.S3Endpoint, Region: s.Region, Started: s.started})
+}
+
+func (s *server) storeUsage(w http.ResponseWriter, r *request) error {
+	if err := s.root(r); err != nil {
+		return err
+	}
+	if _, err := query(r); err != nil {
+		return err
+	}
+	var u api.StoreUsage
+	err := s.store.List(r.Context(), func(i *bucket.Info) error {
+		u.Buckets++
+		u.Objects += i.Objects
+		u.Bytes += i.Bytes
+		return nil
+	})
+	if err == nil && s.Stored != nil {
+		u.Payload, u.Index, err = s.Stored(r.Context())
+	}
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, u)
+}
+
+// listBuckets lists all buckets, or the living forks of one. A scoped key sees its own among them.
+func (s *server) listBuckets(w http.ResponseWriter, r *request) error {
+	q, err := query(r, "forksOf")
+	if err != nil {
+		return err
+	}
+	out := api.Buckets{Buckets: []api.Bucket{}}
+	if base, ok := q["forksOf"]; ok {
+		if _, err := s.allowed(r, access.Read, base); err != nil {
+			return err
+		}
+		forks, err := s.store.ForksOf(r.Context(), base)
+		if err != nil {
+			return err
+		}
+		for _, i := range forks {
+			if r.key.Allows(access.Read, i.ID) {
+				out.Buckets = append(out.Buckets, wireBucket(i))
+			}
+		}
+		return answer(w, http.StatusOK, out)
+	}
+	err = s.store.List(r.Context(), func(i *bucket.Info) error {
+		if r.key.Allows(access.Read, i.ID) {
+			out.Buckets = append(out.Buckets, wireBucket(i))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, out)
+}
+
+func (s *server) createBucket(w http.ResponseWriter, r *request) error {
+	if err := s.root(r); err != nil {
+		return err
+	}
+	var in api.CreateBucket
+	if err := decode(w, r, &in); err != nil {
+		return err
+	}
+	if err := bucket.CheckName(in.Name); err != nil {
+		return err
+	}
+	if in.ForkOf == "" {
+		if in.At != "" {
+			return errs.Msg(errs.Invalid, "create bucket", in.Name, "'at' goes with 'forkOf' only")
+		}
+		o := bucket.CreateOptions{Snapshots: in.Snapshots}
+		if in.Versioning {
+			o.Versioning = bucket.Versioned
+		}
+		info, err := s.store.Create(r.Context(), in.Name, o)
+		if err != nil {
+			return err
+		}
+		return created(w, info)
+	}
+	if in.Versioning || in.Snapshots {
+		return errs.Msg(errs.Invalid, "fork", in.Name, "a fork has its parent's settings")
+	}
+	if _, err := s.allowed(r, access.Manage, in.ForkOf); err != nil {
+		return err
+	}
+	var at agentrun.Version
+	if in.At != "" {
+		var err error
+		if _, at, err = s.store.Point(r.Context(), in.ForkOf+"@"+in.At); err != nil {
+			return err
+		}
+	}
+	info, err := s.store.Fork(r.Context(), in.ForkOf, in.Name, bucket.ForkOptions{At: at})
+	if err != nil {
+		return err
+	}
+	return created(w, info)
+}
+
+func created(w http.ResponseWriter, info *bucket.Info) error {
+	w.Header().Set("Location", "/v1/buckets/"+info.Name)
+	return answer(w, http.StatusCreated, wireBucket(info))
+}
+
+func (s *server) bucketInfo(w http.ResponseWriter, r *request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	info, err := s.allowed(r, access.Read, r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, wireBucket(info))
+}
+
+func (s *server) deleteBucket(w http.ResponseWriter, r *request) error {
+	q, err := query(r, "force")
+	if err != nil {
+		return err
+	}
+	force, err := boolean("force", q["force"])
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	if _, err := s.allowed(r, access.Manage, name); err != nil {
+		return err
+	}
+	if err := s.store.Delete(r.Context(), name, bucket.DeleteOptions{Force: force}); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (s *server) bucketUsage(w http.ResponseWriter, r *request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	if _, err := s.allowed(r, access.Read, name); err != nil {
+		return err
+	}
+	u, err := s.store.Usage(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, api.Usage{Objects: u.Objects, Bytes: u.Bytes, Unique: u.Unique, Shared: u.Shared, Metadata: u.Metadata})
+}
+
+// readObject sends an object's bytes, as they are now or were at a version. Whatever they are, a browser must not take
+// them for a page of this server's.
+func (s *server) readObject(w http.ResponseWriter, r *request) error {
+	q, err := query(r, "key", "at")
+	if err != nil {
+		return err
+	}
+	var at api.Version
+	if q["at"] != "" {
+		if err := at.UnmarshalText([]byte(q["at"])); err != nil {
+			return errs.New(errs.Invalid, "read object", "at", err)
+		}
+	}
+	name := r.PathValue("name")
+	if _, err := s.allowed(r, access.Read, name); err != nil {
+		return err
+	}
+	v, err := s.store.View(r.Context(), name, agentrun.Version(at))
+	if err != nil {
+		return err
+	}
+	defer v.Close()
+	if !r.key.Allows(access.Read, v.Info().ID) { // the name may have passed to another bucket since
+		return errs.Msg(errs.Denied, r.op(), name, "this key may not read this bucket")
+	}
+	o, err := v.Get(r.Context(), q["key"])
+	if err != nil {
+		return err
+	}
+	body, err := v.Open(r.Context(), o)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Length", strconv.FormatInt(o.Size, 10))
+	h.Set("ETag", `"`+o.ETag+`"`)
+	w.WriteHeader(http.StatusOK)
+	if _, err := io.Copy(&patient{w: w, rc: http.NewResponseController(w)}, body); err != nil {
+		if errs.Is(err, errs.Corrupt) {
+			s.Log.Error("object can't be read", "request", r.id, "bucket", name, "error", err)
+		}
+		panic(http.ErrAbortHandler) // cuts the connection, so that the client sees that bytes are missing
+	}
+	return nil
+}
+
+// patient gives the client a while for each write, not for the whole.
+type patient struct {
+	w  io.Writer
+	rc *http.ResponseController
+}
+
+func (p *patient) Write(b []byte) (int, error) {
+	_ = p.rc.SetWriteDeadline(time.Now().Add(writeDeadline))
+	return p.w.Write(b)
+}
+
+func (s *server) listSnapshots(w http.ResponseWriter, r *request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	if _, err := s.allowed(r, access.Read, name); err != nil {
+		return err
+	}
+	list, err := s.store.Snapshots(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	out := api.Snapshots{Snapshots: make([]api.Snapshot, len(list))}
+	for i, sn := range list {
+		out.Snapshots[i] = wireSnapshot(name, sn)
+	}
+	return answer(w, http.StatusOK, out)
+}
+
+func (s *server) takeSnapshot(w http.ResponseWriter, r *request) error {
+	name := r.PathValue("name")
+	if _, err := s.allowed(r, access.Manage, name); err != nil {
+		return err
+	}
+	var in api.TakeSnapshot
+	if err := decode(w, r, &in); err != nil {
+		return err
+	}
+	expires, err := s.expiry("snapshot", name, in.Lifetime)
+	if err != nil {
+		return err
+	}
+	sn, err := s.store.TakeSnapshot(r.Context(), name, bucket.SnapshotOptions{Name: in.Name, Expires: expires})
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusCreated, wireSnapshot(name, sn))
+}
+
+// expiry turns a lifetime in seconds into a moment. 0 is none.
+func (s *server) expiry(op, thing string, lifetime int64) (time.Time, error) {
+	const century = 100 * 365 * 24 * 60 * 60
+	if lifetime < 0 || lifetime > century {
+		return time.Time{}, errs.Msg(errs.Invalid, op, thing, "a lifetime is from 0 seconds to a century")
+	}
+	if lifetime == 0 {
+		return time.Time{}, nil
+	}
+	return s.Now().UTC().Add(time.Duration(lifetime) * time.Second), nil
+}
+
+// deleteSnapshot takes the snapshot's version or its name.
+func (s *server) deleteSnapshot(w http.ResponseWriter, r *request) error {
+	name, ref := r.PathValue("name"), r.PathValue("version")
+	if _, err := s.allowed(r, access.Manage, name); err != nil {
+		return err
+	}
+	list, err := s.store.Snapshots(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	// Only what is a snapshot may be deleted: a Point would also take any moment of the history.
+	for _, sn := range list {
+		if sn.Name == ref || sn.Version.String() == ref {
+			if err := s.store.DeleteSnapshot(r.Context(), name, sn.Version); err != nil {
+				return err
+			}
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		}
+	}
+	return errs.Msg(errs.NotFound, "delete snapshot", name+"@"+clip(ref), "no such snapshot").
+		WithHint("list them with 'agentrun snapshots list " + name + "'")
+}
+
+// bucketOf returns the name of the bucket in a point such as "name@version".
+func bucketOf(point string) string {
+	name, _, _ := strings.Cut(point, "@")
+	return name
+}

@@ -1,0 +1,357 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"agentrun.dev/access"
+	"agentrun.dev/api"
+	"agentrun.dev/bucket"
+	"agentrun.dev/errs"
+)
+
+// Runner runs commands in sandboxes over buckets. It returns the command's exit status, or an error if it couldn't run.
+// When ctx ends, so does the command.
+type Runner interface {
+	Run(ctx context.Context, c Command) (status int, err error)
+}
+
+// Command is what a Runner runs. Everything in it was checked: Args isn't empty, paths are absolute and clean.
+type Command struct {
+	Args, Env      []string
+	Dir            string // "" is the first mount's path
+	Mounts         []Mount
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Signals        <-chan int // signal numbers to send to the command
+}
+
+// Mount is a bucket at a path of the sandbox.
+type Mount struct {
+	Bucket   *bucket.Info
+	Path     string
+	ReadOnly bool
+}
+
+// Workspace is the start directory of a sandbox, which is its first bucket.
+const Workspace = "/workspace"
+
+// hello is how long a client may take to say what to run.
+const hello = 10 * time.Second
+
+// signals are those that a client may send, as Linux numbers them.
+var signals = map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "USR1": 10, "USR2": 12, "TERM": 15}
+
+// exec runs one command for the life of a WebSocket.
+func (s *server) exec(w http.ResponseWriter, r *request) error {
+	if s.Runner == nil {
+		return errs.Msg(errs.Unsupported, "exec", "", "this server runs no commands")
+	}
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return errs.Msg(errs.Invalid, "exec", "", "want a WebSocket with subprotocol "+api.ExecProtocol)
+	}
+	select {
+	case s.execs <- struct{}{}:
+		defer func() { <-s.execs }()
+	default:
+		return errs.Msg(errs.Limit, "exec", "", fmt.Sprintf("%d commands are running already", cap(s.execs)))
+	}
+	conn, err := websocket.Accept(w, r.Request, &websocket.AcceptOptions{Subprotocols: []string{api.ExecProtocol}})
+	if err != nil {
+		return nil // answered by Accept
+	}
+	x := &session{conn: conn, stdin: newInput()}
+	defer x.reader.Wait()
+	defer conn.CloseNow() // ends the reader
+	if conn.Subprotocol() != api.ExecProtocol {
+		conn.Close(websocket.StatusPolicyViolation, "want subprotocol "+api.ExecProtocol)
+		return nil
+	}
+	conn.SetReadLimit(api.MaxBody)
+	status, err := s.run(r, x)
+	last := api.Control{Exit: &status}
+	if err != nil {
+		p := s.problem(r, err, nil)
+		last = api.Control{Error: &p}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), hello)
+	defer cancel()
+	if x.control(ctx, last) == nil {
+		conn.Close(websocket.StatusNormalClosure, "")
+	}
+	return nil
+}
+
+// run reads what to run, and runs it.
+func (s *server) run(r *request, x *session) (int, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), hello)
+	typ, b, err := x.conn.Read(ctx)
+	cancel()
+	if err != nil {
+		return 0, errs.New(errs.Canceled, "exec", "", err)
+	}
+	var e api.Exec
+	if typ != websocket.MessageText {
+		return 0, errs.Msg(errs.Invalid, "exec", "", "the first message says what to run, as text")
+	}
+	if err := decodeStrict(b, &e); err != nil {
+		return 0, err
+	}
+	c, err := s.command(r, &e)
+	if err != nil {
+		return 0, err
+	}
+	timeout := s.ExecTimeout
+	if t := time.Duration(e.Timeout) * time.Second; t > 0 && t < timeout {
+		timeout = t
+	}
+	late := errs.Msg(errs.Limit, "exec", c.Args[0], fmt.Sprintf("ended after %v", timeout))
+	ctx, cancel = context.WithTimeoutCause(r.Context(), timeout, late)
+	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+
+	x.ctx = ctx
+	x.signals = make(chan int, 16)
+	c.Stdin, c.Signals = x, x.signals
+	c.Stdout, c.Stderr = &output{x: x, frame: []byte{api.Stdout}}, &output{x: x, frame: []byte{api.Stderr}}
+	if err := x.control(ctx, api.Control{Window: api.StdinWindow}); err != nil {
+		return 0, errs.New(errs.Canceled, "exec", c.Args[0], err)
+	}
+	x.reader.Go(func() { x.read(r.Context(), stop) })
+	status, err := s.Runner.Run(ctx, *c)
+	x.stdin.close()
+	if cause := context.Cause(ctx); cause != nil {
+		return 0, cause
+	}
+	return status & 0xff, err
+}
+
+// command checks what a client wants to run.
+func (s *server) command(r *request, e *api.Exec) (*Command, error) {
+	bad := func(thing, text string) error { return errs.Msg(errs.Invalid, "exec", clip(thing), text) }
+	if len(e.Args) == 0 || e.Args[0] == "" {
+		return nil, bad("args", "no command")
+	}
+	size := 0
+	for _, a := range append(append([]string(nil), e.Args...), e.Env...) {
+		if strings.IndexByte(a, 0) >= 0 {
+			return nil, bad("args", "a NUL byte has no place in arguments and environment")
+		}
+		size += len(a) + 1
+	}
+	if size > api.MaxArgs {
+		return nil, errs.Msg(errs.TooLarge, "exec", clip(e.Args[0]), fmt.Sprintf("arguments and environment take more than %d bytes", api.MaxArgs))
+	}
+	for _, v := range e.Env {
+		if strings.IndexByte(v, '=') <= 0 {
+			return nil, bad(v, "an environment variable is NAME=VALUE")
+		}
+	}
+	if e.Dir != "" && !path.IsAbs(e.Dir) {
+		return nil, bad(e.Dir, "the directory must be absolute")
+	}
+	if len(e.Mounts) == 0 || len(e.Mounts) > api.MaxMounts {
+		return nil, bad("mounts", fmt.Sprintf("want 1 to %d buckets", api.MaxMounts))
+	}
+	if e.Timeout < 0 || e.Timeout > 1e9 {
+		return nil, bad("timeout", "want seconds from 0 to 1e9")
+	}
+	c := &Command{Args: e.Args, Env: e.Env, Dir: e.Dir}
+	taken := map[string]bool{"/": true, "/dev": true, "/proc": true}
+	for i, m := range e.Mounts {
+		at := m.Path
+		switch {
+		case at == "" && i == 0:
+			at = Workspace
+		case at == "":
+			at = "/" + m.Bucket
+		case !path.IsAbs(at) || len(at) > 4096:
+			return nil, bad(at, "a mount's path must be absolute, of at most 4096 bytes")
+		}
+		at = path.Clean(at)
+		if taken[at] {
+			return nil, bad(at, "there can't be a bucket mounted here, or is one already")
+		}
+		taken[at] = true
+		action := access.Write
+		if m.ReadOnly {
+			action = access.Read
+		}
+		info, err := s.allowed(r, action, m.Bucket)
+		if err != nil {
+			return nil, err
+		}
+		c.Mounts = append(c.Mounts, Mount{Bucket: info, Path: at, ReadOnly: m.ReadOnly})
+	}
+	return c, nil
+}
+
+// session is the server's end of a running command's socket.
+type session struct {
+	conn    *websocket.Conn
+	ctx     context.Context // of the command
+	stdin   *input
+	signals chan int
+	reader  sync.WaitGroup // of read, which ends with the socket
+}
+
+func (x *session) control(ctx context.Context, c api.Control) error {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return x.conn.Write(ctx, websocket.MessageText, b)
+}
+
+// Read is the command's standard input. What was taken is granted to the client again.
+func (x *session) Read(p []byte) (int, error) {
+	n, grant, err := x.stdin.read(p)
+	if grant > 0 {
+		if err := x.control(x.ctx, api.Control{Window: int64(grant)}); err != nil {
+			return n, io.EOF
+		}
+	}
+	return n, err
+}
+
+// Close gives up the rest of the standard input, for whoever holds it as a file.
+func (x *session) Close() error {
+	x.stdin.close()
+	return nil
+}
+
+// read takes what the client sends until the socket ends, which ends the command.
+func (x *session) read(ctx context.Context, stop context.CancelCauseFunc) {
+	gone := errs.Msg(errs.Canceled, "exec", "", "the client has gone")
+	defer x.stdin.close()
+	for {
+		typ, b, err := x.conn.Read(ctx)
+		if err != nil {
+			stop(gone)
+			return
+		}
+		if typ == websocket.MessageBinary {
+			if len(b) == 0 || b[0] != api.Stdin || len(b) > 1+api.MaxFrame || !x.stdin.write(b[1:]) {
+				stop(errs.Msg(errs.Invalid, "exec", "stdin", "a malformed frame, or more than the window allows"))
+				return
+			}
+			continue
+		}
+		var c api.Control
+		if err := decodeStrict(b, &c); err != nil {
+			stop(err)
+			return
+		}
+		switch {
+		case c.EOF:
+			x.stdin.end()
+		case c.Signal != "":
+			n, ok := signals[strings.TrimPrefix(c.Signal, "SIG")]
+			if !ok {
+				stop(errs.Msg(errs.Invalid, "exec", clip(c.Signal), "no such signal"))
+				return
+			}
+			select {
+			case x.signals <- n:
+			default: // as a kernel does with signals that are pending already
+			}
+		}
+	}
+}
+
+// output sends one of the command's streams.
+type output struct {
+	x     *session
+	mu    sync.Mutex
+	frame []byte // the stream's number, then the bytes
+}
+
+func (o *output) Write(p []byte) (n int, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(p) > 0 {
+		part := p[:min(len(p), api.MaxFrame)]
+		o.frame = append(o.frame[:1], part...)
+		if err := o.x.conn.Write(o.x.ctx, websocket.MessageBinary, o.frame); err != nil {
+			return n, err
+		}
+		n += len(part)
+		p = p[len(part):]
+	}
+	return n, nil
+}
+
+// input holds standard input between the socket and the command: at most api.StdinWindow bytes.
+type input struct {
+	mu     sync.Mutex
+	more   sync.Cond
+	buf    []byte
+	ungive int // bytes taken, but not yet granted again
+	ended  bool
+	closed bool
+}
+
+func newInput() *input {
+	i := &input{}
+	i.more.L = &i.mu
+	return i
+}
+
+// write adds bytes; false means that the client sent more than it may.
+func (i *input) write(b []byte) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ended || len(i.buf)+i.ungive+len(b) > api.StdinWindow {
+		return false
+	}
+	if !i.closed {
+		i.buf = append(i.buf, b...)
+		i.more.Broadcast()
+	}
+	return true
+}
+
+// read waits for bytes. grant is how many the client may be granted again: not each byte by itself.
+func (i *input) read(p []byte) (n, grant int, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for len(i.buf) == 0 && !i.ended && !i.closed {
+		i.more.Wait()
+	}
+	if i.closed || len(i.buf) == 0 {
+		return 0, 0, io.EOF
+	}
+	n = copy(p, i.buf)
+	i.buf = i.buf[n:]
+	i.ungive += n
+	if !i.ended && (i.ungive >= api.StdinWindow/4 || len(i.buf) == 0) {
+		grant, i.ungive = i.ungive, 0
+	}
+	return n, grant, nil
+}
+
+// end says that nothing follows.
+func (i *input) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.ended = true
+	i.more.Broadcast()
+}
+
+// close drops what nobody will read.
+func (i *input) close() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.closed, i.buf = true, nil
+	i.more.Broadcast()
+}
