@@ -120,6 +120,9 @@ func checkBuilt(t *rapid.T, tr *Tree, s *memStore, root Root, m map[string]strin
 	if root.Count != uint64(len(m)) || root.Bytes != bytes {
 		t.Fatalf("sums %d, %d; want %d, %d", root.Count, root.Bytes, len(m), bytes)
 	}
+	if err := tr.Check(bg, root); err != nil {
+		t.Fatal(err)
+	}
 	it, all := tr.Iter(root), sorted(m)
 	i := 0
 	for ok := it.Seek(bg, nil); ok; ok = it.Next(bg) {

@@ -46,6 +46,14 @@ func newCutter(o Options) cutter {
 	return c
 }
 
+// entrySize returns what an entry adds to a node's size. An inner entry's doesn't depend on ids or sums.
+func entrySize(level uint8, key, value []byte) uint64 {
+	if level == 0 {
+		return uint64(len(key)+len(value)) + leafOverhead
+	}
+	return uint64(len(key)) + innerOverhead
+}
+
 // after reports whether a node ends after an entry. before and size are the node's sizes without and with it, count its
 // number of entries with it.
 func (c *cutter) after(level uint8, key []byte, before, size uint64, count int) bool {

@@ -126,11 +126,7 @@ func (l *level) flush() error {
 // add appends an entry to the new node, and completes the node if it ends here.
 func (l *level) add(key, value []byte, k kid) error {
 	before := l.size
-	if l.out.level == 0 {
-		l.size += uint64(len(key)+len(value)) + leafOverhead
-	} else {
-		l.size += uint64(len(key)) + innerOverhead
-	}
+	l.size += entrySize(l.out.level, key, value)
 	l.out.add(key, value, k)
 	if l.a.t.cut.after(l.out.level, key, before, l.size, l.out.Len()) {
 		return l.close()
