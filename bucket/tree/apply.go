@@ -83,7 +83,7 @@ func (a *applier) lower(r Root) (Root, error) {
 	return r, nil
 }
 
-func (k *kid) root(level uint8) Root {
+func (k kid) root(level uint8) Root {
 	return Root{ID: k.id, Hash: k.hash, Level: level, Count: k.count, Bytes: k.bytes}
 }
 
@@ -167,7 +167,7 @@ func (l *level) same(i int, value []byte, k kid) bool {
 }
 
 func (l *level) delete(key []byte) error {
-	if l.cur == nil && bytes.Compare(key, l.a.maxKey) > 0 {
+	if bytes.Compare(key, l.a.maxKey) > 0 { // there is no such key
 		return nil
 	}
 	fresh, err := l.open(key)
@@ -192,7 +192,7 @@ func (l *level) delete(key []byte) error {
 // deleteRange drops the old entries in [key, end). Nodes between the one that key falls into and the one that end falls
 // into are not read.
 func (l *level) deleteRange(key, end []byte) error {
-	if l.cur == nil && bytes.Compare(key, l.a.maxKey) > 0 {
+	if bytes.Compare(key, l.a.maxKey) > 0 { // there is no such key
 		return nil
 	}
 	fresh, err := l.open(key)
