@@ -47,7 +47,10 @@ func (w *walk) create(path string, flags int, perm Mode) (File, error) {
 		if err := w.parent(path); err != nil {
 			return nil, err
 		}
-		if !plain(w.last) || w.slash {
+		switch {
+		case !plain(w.last) && flags&O_EXCL != 0:
+			return nil, syscall.EEXIST
+		case !plain(w.last) || w.slash:
 			return nil, syscall.EISDIR
 		}
 		l, err := w.step(w.last)

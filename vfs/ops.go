@@ -261,16 +261,19 @@ func (ns *Namespace) Symlink(ctx context.Context, c Cred, cwd, target, path stri
 	})
 }
 
-// Link makes a further name of a file. A symbolic link is not followed; directories are EPERM.
+// Link makes a further name of a file. A symbolic link is not followed; directories are EPERM, and so is somebody else's
+// file that the caller couldn't read and write, as Linux has it with fs.protected_hardlinks.
 func (ns *Namespace) Link(ctx context.Context, c Cred, cwd, from, to string) error {
 	return ns.at(ctx, c, cwd, from, false, func(_ *walk, src *loc) error {
 		return ns.in(ctx, c, cwd, to, func(w *walk, d *loc) error {
 			err := w.vacant(false)
 			switch {
-			case err != nil && !errors.Is(err, syscall.EACCES) && !errors.Is(err, syscall.EROFS):
+			case err != nil && !errors.Is(err, syscall.EACCES):
 				return err
 			case src.m != d.m:
 				return syscall.EXDEV
+			case !c.mayLink(src.attr):
+				return syscall.EPERM
 			case err != nil:
 				return err
 			case src.attr.Mode.IsDir():

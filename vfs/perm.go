@@ -49,6 +49,11 @@ func (c Cred) mayDelete(dir, victim Attr) error {
 	return nil
 }
 
+// mayLink checks that a hard link gives the caller nothing that it doesn't have already.
+func (c Cred) mayLink(a Attr) bool {
+	return c.owns(a) || a.Mode.IsRegular() && withoutSetID(a.Mode) == a.Mode && c.Allows(a, Read|Write)
+}
+
 // heir returns the mode and owner of a new inode in a directory: the umask is applied, and a set-group-id directory hands
 // its group down, and itself to directories.
 func (c Cred) heir(dir Attr, mode Mode) (Mode, Cred) {

@@ -42,30 +42,35 @@ func (c Cred) checkXattr(a Attr, name string, want Mode) error {
 		}
 		return otherwise
 	}
-	switch {
-	case class == "user" && rest != "":
+	switch class {
+	case "user":
 		if !a.Mode.IsRegular() && !a.Mode.IsDir() {
 			return none(syscall.EPERM)
 		}
 		if want == Write && a.Mode.IsDir() && a.Mode&modeVTX != 0 && !c.owns(a) {
 			return syscall.EPERM
 		}
-		if !c.Allows(a, want) {
-			return syscall.EACCES
-		}
-		return nil
-	case class == "trusted" && rest != "":
+	case "trusted":
 		if c.UID != 0 {
 			return none(syscall.EPERM)
 		}
-		return nil
-	case class == "security" && rest != "":
+	case "security":
 		if want == Write && c.UID != 0 {
 			return syscall.EPERM
 		}
 		return nil
+	case "system":
+		return syscall.EOPNOTSUPP
 	}
-	return syscall.EOPNOTSUPP
+	switch {
+	case !c.Allows(a, want):
+		return syscall.EACCES
+	case class != "user" && class != "trusted":
+		return syscall.EOPNOTSUPP
+	case rest == "":
+		return syscall.EINVAL
+	}
+	return nil
 }
 
 // GetXattr returns an extended attribute, or ENODATA; EOPNOTSUPP where the filesystem keeps none.
