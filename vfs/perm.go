@@ -110,7 +110,7 @@ func (c Cred) checkChown(a Attr, s *SetAttr) error {
 			return syscall.EPERM
 		}
 	}
-	if s.Mode == nil && a.Mode.IsRegular() {
+	if s.Mode == nil && !a.Mode.IsDir() {
 		if m := withoutSetID(a.Mode); m != a.Mode {
 			m &= ModePerm
 			s.Mode = &m
