@@ -1,0 +1,503 @@
+package proc
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"agentrun.dev/vfs"
+)
+
+type state uint8
+
+const (
+	embryo  state = iota // made by Fork, not yet started
+	running              // its program runs
+	zombie               // has ended, its parent hasn't waited
+	reaped               // gone; the number may be used again
+)
+
+// grace is how long a killed program may take to return before its parent is told that it has ended.
+const grace = 200 * time.Millisecond
+
+// Process is one process of a sandbox. Its own program may call all methods; other goroutines only those that say so:
+// Pid, Post, Done, Status.
+type Process struct {
+	sb     *Sandbox
+	pid    int
+	parent *Process // nil for a root process; guarded by sb.mu
+	pgid   int      // guarded by sb.mu, as is sid
+	sid    int
+	start  time.Time
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{} // closed when it becomes a zombie
+
+	fds fdTable
+
+	mu        sync.Mutex
+	state     state
+	status    int
+	args      []string
+	env       []string // exported variables, NAME=VALUE; never changed in place
+	cwd       string
+	umask     vfs.Mode
+	cred      vfs.Cred
+	disp      [MaxSignal + 1]Disposition
+	pending   uint64
+	killedBy  int
+	intr      chan struct{} // closed while a signal is pending or the process is killed
+	killed    atomic.Bool
+	hasSignal atomic.Bool
+
+	waitMu   sync.Mutex
+	children map[int]*Process // living ones and zombies not waited for
+	childEnd chan struct{}    // closed and replaced when a child ends
+}
+
+// Root describes a first process, one without a parent in the sandbox.
+type Root struct {
+	Args  []string
+	Env   []string
+	Dir   string // "/" when empty
+	Cred  vfs.Cred
+	Files map[int]vfs.File // owned by the process from now on
+}
+
+// NewProcess makes a root process, not yet started: the leader of its own session and group.
+func (s *Sandbox) NewProcess(r Root) (*Process, error) {
+	p := &Process{sb: s, args: r.Args, env: r.Env, cwd: r.Dir, cred: r.Cred, umask: r.Cred.Umask}
+	if p.cwd == "" {
+		p.cwd = "/"
+	}
+	p.fds.limit = s.limits.Files
+	if err := s.register(p, nil); err != nil {
+		return nil, err
+	}
+	for n, f := range r.Files {
+		p.fds.set(n, newDescription(f), false)
+	}
+	return p, nil
+}
+
+// register gives p a pid and enters it into the tables. The number of processes is limited: EAGAIN, as fork says.
+func (s *Sandbox) register(p *Process, parent *Process) error {
+	p.intr, p.done, p.start = make(chan struct{}), make(chan struct{}), s.clock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return syscall.ESRCH
+	}
+	if len(s.procs) >= s.limits.Processes {
+		s.exceed("processes")
+		return syscall.EAGAIN
+	}
+	const maxPid = 1 << 22
+	for s.procs[s.nextPid] != nil {
+		s.nextPid = s.nextPid%maxPid + 1
+	}
+	p.pid, p.parent = s.nextPid, parent
+	s.nextPid = s.nextPid%maxPid + 1
+	if parent != nil {
+		p.pgid, p.sid = parent.pgid, parent.sid
+	} else {
+		p.pgid, p.sid = p.pid, p.pid
+	}
+	base := context.WithValue(s.ctx, processKey{}, p)
+	p.ctx, p.cancel = context.WithCancel(base)
+	s.procs[p.pid] = p
+	return nil
+}
+
+type processKey struct{}
+
+// FromContext returns the process in whose name a filesystem is called, nil outside of one.
+func FromContext(ctx context.Context) *Process {
+	p, _ := ctx.Value(processKey{}).(*Process)
+	return p
+}
+
+// Fork makes a child that isn't started yet: a copy of the descriptors, directory, environment, umask and signals.
+// Handled signals become default ones in Exec, and stay so in Start: the program sets its own.
+func (p *Process) Fork() (*Process, error) {
+	if err := p.gate(); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	c := &Process{sb: p.sb, args: p.args, env: p.env, cwd: p.cwd, umask: p.umask, cred: p.cred, disp: p.disp}
+	p.mu.Unlock()
+	for i, d := range c.disp {
+		if d == Handle {
+			c.disp[i] = Default
+		}
+	}
+	if err := p.sb.register(c, p); err != nil {
+		return nil, err
+	}
+	c.fds.copyFrom(&p.fds)
+	p.waitMu.Lock()
+	if p.children == nil {
+		p.children = make(map[int]*Process)
+	}
+	p.children[c.pid] = c
+	p.waitMu.Unlock()
+	return c, nil
+}
+
+// Start runs a program in a process made by Fork or NewProcess. It returns at once.
+func (p *Process) Start(prog Program) {
+	p.mu.Lock()
+	if p.state != embryo {
+		p.mu.Unlock()
+		return
+	}
+	p.state = running
+	p.mu.Unlock()
+	p.sb.wg.Add(1)
+	go func() {
+		defer p.sb.wg.Done()
+		status := 126
+		stop := context.AfterFunc(p.ctx, func() {
+			t := time.NewTimer(grace)
+			defer t.Stop()
+			select {
+			case <-p.done:
+			case <-t.C:
+				p.finish(128 + p.Killed())
+			}
+		})
+		defer func() {
+			// A defect in one program must not end its neighbours.
+			if r := recover(); r != nil {
+				p.panicked(r)
+				status = 128 + SIGABRT
+			}
+			p.finish(status)
+			stop()
+		}()
+		status = prog.Run(p) & 0xff
+	}()
+}
+
+// Abandon ends a process that was never started, with a status.
+func (p *Process) Abandon(status int) { p.finish(status & 0xff) }
+
+// finish makes the process a zombie, once.
+func (p *Process) finish(status int) {
+	p.fds.closeAll()
+	p.mu.Lock()
+	if p.state == zombie || p.state == reaped {
+		p.mu.Unlock()
+		return
+	}
+	if p.killed.Load() {
+		status = 128 + p.killedBy
+	}
+	p.state, p.status = zombie, status
+	p.mu.Unlock()
+	p.cancel()
+	p.orphan()
+	s := p.sb
+	s.mu.Lock()
+	parent := p.parent
+	if parent == nil {
+		delete(s.procs, p.pid)
+	}
+	s.mu.Unlock()
+	close(p.done)
+	if parent != nil {
+		parent.childEnded()
+	}
+}
+
+// orphan lets go of the children: those that run go on without a parent, those that have ended are forgotten.
+func (p *Process) orphan() {
+	p.waitMu.Lock()
+	children := p.children
+	p.children = nil
+	p.waitMu.Unlock()
+	s := p.sb
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for pid, c := range children {
+		c.parent = nil
+		if c.ended() {
+			delete(s.procs, pid)
+		}
+	}
+}
+
+func (p *Process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *Process) childEnded() {
+	p.waitMu.Lock()
+	if p.childEnd != nil {
+		close(p.childEnd)
+		p.childEnd = nil
+	}
+	p.waitMu.Unlock()
+	p.post(SIGCHLD)
+}
+
+func (p *Process) panicked(r any) {
+	p.sb.exceed("a program failed")
+	_ = r
+}
+
+// Done is closed when the process has ended. Any goroutine may call it, as Status.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Status returns the wait status of a process that has ended.
+func (p *Process) Status() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.status
+}
+
+// Signaled returns the signal that ended the process, 0 if it exited by itself.
+func (p *Process) Signaled() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.killedBy
+}
+
+// gate is passed by every call: a killed process stops here.
+func (p *Process) gate() error {
+	if p.killed.Load() {
+		return syscall.EINTR
+	}
+	return nil
+}
+
+// Step counts n steps of metered work. An error means that the process must end: it was killed, or the sandbox's budget
+// is used up, which kills it with XCPU.
+func (p *Process) Step(n int) error {
+	if p.killed.Load() {
+		return syscall.EINTR
+	}
+	if l := p.sb.limits.Steps; l > 0 && p.sb.steps.Add(int64(n)) > l {
+		p.sb.exceed("steps")
+		p.kill(SIGXCPU)
+		return syscall.EINTR
+	}
+	return nil
+}
+
+// Interrupt is closed while a signal waits to be taken, or the process is killed.
+func (p *Process) Interrupt() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.intr
+}
+
+// Wait waits for a child and returns its wait status. It reaps the child. Errors: ECHILD, EINTR.
+func (p *Process) Wait(child *Process) (status int, err error) {
+	select {
+	case <-child.done:
+	default:
+		select {
+		case <-child.done:
+		case <-p.Interrupt():
+			return 0, syscall.EINTR
+		}
+	}
+	p.waitMu.Lock()
+	_, ours := p.children[child.pid]
+	ours = ours && p.children[child.pid] == child
+	delete(p.children, child.pid)
+	p.waitMu.Unlock()
+	if !ours {
+		return 0, syscall.ECHILD
+	}
+	p.sb.mu.Lock()
+	delete(p.sb.procs, child.pid)
+	p.sb.mu.Unlock()
+	child.mu.Lock()
+	defer child.mu.Unlock()
+	child.state = reaped
+	return child.status, nil
+}
+
+// WaitAny waits for whichever of the given children ends first, without reaping it. Errors: ECHILD when there are none, EINTR.
+func (p *Process) WaitAny(of []*Process) (*Process, error) {
+	if len(of) == 0 {
+		return nil, syscall.ECHILD
+	}
+	for {
+		p.waitMu.Lock()
+		if p.childEnd == nil {
+			p.childEnd = make(chan struct{})
+		}
+		ch := p.childEnd
+		p.waitMu.Unlock()
+		for _, c := range of {
+			if c.ended() {
+				return c, nil
+			}
+		}
+		select {
+		case <-ch:
+		case <-p.Interrupt():
+			return nil, syscall.EINTR
+		}
+	}
+}
+
+// Context is done when the process is killed or has ended.
+func (p *Process) Context() context.Context { return p.ctx }
+
+// Sandbox returns the sandbox.
+func (p *Process) Sandbox() *Sandbox { return p.sb }
+
+// Pid returns the process's number in the sandbox.
+func (p *Process) Pid() int { return p.pid }
+
+// Ppid returns the parent's number; 1, an init that does nothing, adopts those without one.
+func (p *Process) Ppid() int {
+	p.sb.mu.Lock()
+	defer p.sb.mu.Unlock()
+	if p.parent == nil {
+		return 1
+	}
+	return p.parent.pid
+}
+
+// Pgid returns the process group.
+func (p *Process) Pgid() int {
+	p.sb.mu.Lock()
+	defer p.sb.mu.Unlock()
+	return p.pgid
+}
+
+// Sid returns the session.
+func (p *Process) Sid() int {
+	p.sb.mu.Lock()
+	defer p.sb.mu.Unlock()
+	return p.sid
+}
+
+// SetPgid moves a process into a group; 0 makes it the leader of a new one.
+func (p *Process) SetPgid(pgid int) {
+	p.sb.mu.Lock()
+	defer p.sb.mu.Unlock()
+	if pgid == 0 {
+		pgid = p.pid
+	}
+	p.pgid = pgid
+}
+
+// SetSid makes the process the leader of a new session and group.
+func (p *Process) SetSid() {
+	p.sb.mu.Lock()
+	defer p.sb.mu.Unlock()
+	p.sid, p.pgid = p.pid, p.pid
+}
+
+// Args returns the arguments; Args()[0] is the name.
+func (p *Process) Args() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.args
+}
+
+// SetArgs replaces the arguments, as an embryo's before Start.
+func (p *Process) SetArgs(args []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.args = args
+}
+
+// Environ returns the exported environment as NAME=VALUE. The slice must not be changed.
+func (p *Process) Environ() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.env
+}
+
+// SetEnviron replaces the exported environment. The slice belongs to the process from now on.
+func (p *Process) SetEnviron(env []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.env = env
+}
+
+// LookupEnv returns a variable of the environment.
+func (p *Process) LookupEnv(name string) (string, bool) {
+	env := p.Environ()
+	for i := len(env) - 1; i >= 0; i-- {
+		if len(env[i]) > len(name) && env[i][len(name)] == '=' && strings.HasPrefix(env[i], name) {
+			return env[i][len(name)+1:], true
+		}
+	}
+	return "", false
+}
+
+// Getenv returns a variable of the environment, "" when it isn't set.
+func (p *Process) Getenv(name string) string {
+	v, _ := p.LookupEnv(name)
+	return v
+}
+
+// Umask sets the mask of new files' permissions and returns the old one.
+func (p *Process) Umask(mask vfs.Mode) (old vfs.Mode) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old, p.umask = p.umask, mask&0o777
+	p.cred.Umask = p.umask
+	return old
+}
+
+// Cred returns in whose name the process acts.
+func (p *Process) Cred() vfs.Cred {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cred
+}
+
+// SetCred changes in whose name the process acts; only user 0 may: EPERM.
+func (p *Process) SetCred(c vfs.Cred) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cred.UID != 0 {
+		return syscall.EPERM
+	}
+	p.cred = c
+	return nil
+}
+
+// Now returns the sandbox's time in the zone that TZ names.
+func (p *Process) Now() time.Time { return p.sb.clock().In(p.Location()) }
+
+// Sleep waits; EINTR when a signal ends it.
+func (p *Process) Sleep(d time.Duration) error {
+	if err := p.gate(); err != nil {
+		return err
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-p.Interrupt():
+		return syscall.EINTR
+	}
+}
+
+type randReader struct{ sb *Sandbox }
+
+func (r randReader) Read(p []byte) (int, error) { return r.sb.readRand(p) }
+
+// Rand returns the sandbox's randomness.
+func (p *Process) Rand() io.Reader { return randReader{p.sb} }

@@ -1,0 +1,181 @@
+package proc
+
+import (
+	"context"
+	cryptorand "crypto/rand"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"agentrun.dev/errs"
+	"agentrun.dev/vfs"
+)
+
+// Commands finds the programs of a sandbox by name. It may be called concurrently.
+type Commands interface {
+	// Lookup returns the program behind a name such as "ls". A new value or one shared by all callers: Run gets the state.
+	Lookup(name string) (Program, bool)
+	// Names lists all names, sorted: they are the entries of /bin.
+	Names() []string
+}
+
+// Limits bound what the processes of one sandbox may use. A zero field means its default.
+type Limits struct {
+	Processes   int   // live processes at once; 512
+	Files       int   // open descriptors of one process (RLIMIT_NOFILE); 1,024
+	OutputBytes int64 // bytes written to streams that leave the sandbox; 1 GiB
+	FileBytes   int64 // bytes written to files through descriptors; 64 GiB
+	Steps       int64 // statements, loop rounds and other metered steps of all processes together; 0 means unlimited
+	Depth       int   // nested function calls, sources and evals of a shell; 10,000
+	Memory      int64 // bytes that one shell may keep in variables; 256 MiB
+}
+
+func (l Limits) withDefaults() Limits {
+	def := func(p *int, v int) {
+		if *p <= 0 {
+			*p = v
+		}
+	}
+	def64 := func(p *int64, v int64) {
+		if *p <= 0 {
+			*p = v
+		}
+	}
+	def(&l.Processes, 512)
+	def(&l.Files, 1024)
+	def64(&l.OutputBytes, 1<<30)
+	def64(&l.FileBytes, 64<<30)
+	def(&l.Depth, 10000)
+	def64(&l.Memory, 256<<20)
+	return l
+}
+
+// Options describe a sandbox. Namespace and Commands are required.
+type Options struct {
+	Namespace *vfs.Namespace
+	Commands  Commands
+	Limits    Limits
+	Hostname  string           // "sandbox" when empty
+	Clock     func() time.Time // time.Now when nil
+	Rand      io.Reader        // the system's generator when nil; read under a lock
+}
+
+// Sandbox is a set of processes that share files, limits, a clock and randomness. All methods may be called concurrently.
+type Sandbox struct {
+	ns       *vfs.Namespace
+	commands Commands
+	limits   Limits
+	hostname string
+	clock    func() time.Time
+	booted   time.Time
+	ctx      context.Context
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup // one per running program
+
+	randMu sync.Mutex
+	rand   io.Reader
+
+	output, written, steps atomic.Int64 // used up of the limits
+	exceeded               atomic.Pointer[string]
+	pipeIDs                atomic.Uint64
+
+	mu      sync.Mutex
+	procs   map[int]*Process
+	nextPid int
+	closed  bool
+	fifos   map[fifoKey]*pipe
+}
+
+// New returns a sandbox without processes.
+func New(o Options) (*Sandbox, error) {
+	if o.Namespace == nil || o.Commands == nil {
+		return nil, errs.Msg(errs.Invalid, "new sandbox", "", "needs a namespace and commands")
+	}
+	s := &Sandbox{
+		ns: o.Namespace, commands: o.Commands, limits: o.Limits.withDefaults(), hostname: o.Hostname, clock: o.Clock, rand: o.Rand,
+		procs: make(map[int]*Process), nextPid: 2, fifos: make(map[fifoKey]*pipe),
+	}
+	if s.hostname == "" {
+		s.hostname = "sandbox"
+	}
+	if s.clock == nil {
+		s.clock = time.Now
+	}
+	if s.rand == nil {
+		s.rand = cryptorand.Reader
+	}
+	s.booted = s.clock()
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Namespace returns the sandbox's files.
+func (s *Sandbox) Namespace() *vfs.Namespace { return s.ns }
+
+// Commands returns the sandbox's programs.
+func (s *Sandbox) Commands() Commands { return s.commands }
+
+// Limits returns the limits in force, defaults filled in.
+func (s *Sandbox) Limits() Limits { return s.limits }
+
+// Hostname returns the sandbox's own name.
+func (s *Sandbox) Hostname() string { return s.hostname }
+
+// Now returns the sandbox's time.
+func (s *Sandbox) Now() time.Time { return s.clock() }
+
+// Uptime returns how long ago the sandbox was made.
+func (s *Sandbox) Uptime() time.Duration { return s.clock().Sub(s.booted) }
+
+// Exceeded names the limit that ended a process, or is "".
+func (s *Sandbox) Exceeded() string {
+	if p := s.exceeded.Load(); p != nil {
+		return *p
+	}
+	return ""
+}
+
+func (s *Sandbox) exceed(what string) { s.exceeded.CompareAndSwap(nil, &what) }
+
+// Read fills p with the sandbox's randomness.
+func (s *Sandbox) readRand(p []byte) (int, error) {
+	s.randMu.Lock()
+	defer s.randMu.Unlock()
+	return io.ReadFull(s.rand, p)
+}
+
+// Processes returns the living processes and zombies, by ascending pid.
+func (s *Sandbox) Processes() []*Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sorted()
+}
+
+// Lookup returns the process with a pid, nil when there is none.
+func (s *Sandbox) Lookup(pid int) *Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.procs[pid]
+}
+
+// Close kills every process and waits for their programs to return. Programs that ignore their context hold it up
+// until ctx is done.
+func (s *Sandbox) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	ps := s.sorted()
+	s.mu.Unlock()
+	for _, p := range ps {
+		p.kill(SIGKILL)
+	}
+	s.cancel()
+	done := make(chan struct{})
+	go func() { s.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return errs.New(errs.Canceled, "close sandbox", "", ctx.Err())
+	}
+}

@@ -1,0 +1,168 @@
+package proc
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"syscall"
+
+	"agentrun.dev/vfs"
+)
+
+// Input is a stream that comes into the sandbox. It is read ahead in the background, by one goroutine at a time, which ends
+// when the reader returns: whoever made the reader ends it.
+type Input struct {
+	special
+	tty     bool
+	mu      sync.Mutex
+	r       io.Reader
+	pending []byte
+	err     error
+	busy    bool
+	change  chan struct{}
+}
+
+// NewInput returns a file that reads from r; a nil r is at its end. tty makes it look like a terminal.
+func NewInput(r io.Reader, tty bool) *Input {
+	in := &Input{r: r, tty: tty}
+	if r == nil {
+		in.err = io.EOF
+	}
+	return in
+}
+
+// Terminal tells whether it is to look like a terminal.
+func (in *Input) Terminal() bool { return in.tty }
+
+func (in *Input) Read(b []byte) (int, error)                     { return in.readIntr(b, nil) }
+func (in *Input) Write([]byte) (int, error)                      { return 0, syscall.EBADF }
+func (in *Input) Flags() int                                     { return syscall.O_RDONLY }
+func (in *Input) Attr() (vfs.Attr, error)                        { return streamAttr(in.tty), nil }
+func (in *Input) writeIntr([]byte, <-chan struct{}) (int, error) { return 0, syscall.EBADF }
+
+func streamAttr(tty bool) vfs.Attr {
+	if tty {
+		return vfs.Attr{Ino: 3, Mode: vfs.ModeChar | 0o620, Nlink: 1, Rdev: 0x8800}
+	}
+	return vfs.Attr{Ino: 1, Mode: vfs.ModeFIFO | 0o600, Nlink: 1}
+}
+
+func (in *Input) readIntr(b []byte, intr <-chan struct{}) (int, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for len(in.pending) == 0 {
+		if in.err != nil {
+			return 0, in.err
+		}
+		ch := in.fill()
+		in.mu.Unlock()
+		select {
+		case <-ch:
+			in.mu.Lock()
+		case <-intr:
+			in.mu.Lock()
+			return 0, syscall.EINTR
+		}
+	}
+	n := copy(b, in.pending)
+	in.pending = in.pending[n:]
+	return n, nil
+}
+
+// fill starts a read unless one is under way, and returns what is closed when it is done. in.mu is held.
+func (in *Input) fill() <-chan struct{} {
+	if in.busy {
+		return in.change
+	}
+	in.busy, in.change = true, make(chan struct{})
+	go func() {
+		buf := make([]byte, 32<<10)
+		n, err := in.r.Read(buf)
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.pending, in.busy = buf[:n], false
+		if err != nil && !errors.Is(err, io.EOF) {
+			err = syscall.EIO
+		}
+		in.err = err
+		close(in.change)
+	}()
+	return in.change
+}
+
+func (in *Input) poll() <-chan struct{} {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(in.pending) > 0 || in.err != nil {
+		return nil
+	}
+	return in.fill()
+}
+
+var errOutputLimit = errors.New("output limit")
+
+// Output is a stream that leaves the sandbox. Writes are whole and one at a time; all outputs of a sandbox share its limit.
+type Output struct {
+	special
+	sb  *Sandbox
+	tty bool
+	mu  sync.Mutex
+	w   io.Writer
+}
+
+// NewOutput returns a file that writes to w; a nil w takes everything. tty makes it look like a terminal.
+func (s *Sandbox) NewOutput(w io.Writer, tty bool) *Output { return &Output{sb: s, w: w, tty: tty} }
+
+// Terminal tells whether it is to look like a terminal.
+func (o *Output) Terminal() bool { return o.tty }
+
+func (o *Output) Read([]byte) (int, error)                      { return 0, syscall.EBADF }
+func (o *Output) Write(b []byte) (int, error)                   { return o.writeIntr(b, nil) }
+func (o *Output) Flags() int                                    { return syscall.O_WRONLY }
+func (o *Output) Attr() (vfs.Attr, error)                       { return streamAttr(o.tty), nil }
+func (o *Output) readIntr([]byte, <-chan struct{}) (int, error) { return 0, syscall.EBADF }
+
+func (o *Output) writeIntr(b []byte, _ <-chan struct{}) (int, error) {
+	if left := o.sb.limits.OutputBytes - o.sb.output.Add(int64(len(b))); left < 0 {
+		return 0, errOutputLimit
+	}
+	if o.w == nil {
+		return len(b), nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, err := o.w.Write(b)
+	if err != nil {
+		// Whoever took the output has gone, as a closed pipe's reader.
+		return n, syscall.EPIPE
+	}
+	return n, nil
+}
+
+// pollable is a file that tells when a read would not wait: poll returns nil then, else a channel closed at the next change.
+type pollable interface{ poll() <-chan struct{} }
+
+// Poll waits until a read of fd would not wait, or until done is closed: it returns false then. EBADF, EINTR.
+func (p *Process) Poll(fd int, done <-chan struct{}) (bool, error) {
+	d, err := p.fds.get(fd)
+	if err != nil {
+		return false, err
+	}
+	f, ok := d.file.(pollable)
+	if !ok {
+		return true, nil
+	}
+	for {
+		ch := f.poll()
+		if ch == nil {
+			return true, nil
+		}
+		select {
+		case <-ch:
+		case <-done:
+			return false, nil
+		case <-p.Interrupt():
+			return false, syscall.EINTR
+		}
+	}
+}
