@@ -1,0 +1,100 @@
+package harness
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// pinned is the table of versions that test/setup.sh reads, too.
+//
+//go:embed tools.txt
+var pinned string
+
+// Root returns the top folder of the source tree.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// cache returns the folder that test/setup.sh installs into.
+func cache(t testing.TB) string {
+	if dir := os.Getenv("AGENTRUN_CACHE"); dir != "" {
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(home, ".cache", "agentrun")
+}
+
+// Version returns the pinned version of a Go tool.
+func Version(t testing.TB, tool string) string {
+	t.Helper()
+	for line := range strings.Lines(pinned) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == tool {
+			return f[1]
+		}
+	}
+	t.Fatalf("tools.txt pins no %s", tool)
+	return ""
+}
+
+// digest names a lock file's content as setup.sh does.
+func digest(t testing.TB, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(Root(), file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6])
+}
+
+// Tool returns the path of an installed program: versitygw, rclone, miniogo, aws, python, s3cmd or tigris.
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	var path, setup string
+	switch name {
+	case "versitygw", "rclone":
+		setup, path = name, filepath.Join(name+"-"+Version(t, name), "bin", name)
+	case "miniogo":
+		setup, path = name, filepath.Join("miniogo-"+MinioGoVersion(t), "bin", name)
+	case "aws", "python", "s3cmd":
+		setup, path = "python", filepath.Join("python-"+digest(t, "test/e2e/python/requirements.txt"), "bin", name)
+	case "tigris":
+		setup, path = "js", filepath.Join("js-"+digest(t, "test/e2e/js/package-lock.json"), "node_modules", ".bin", name)
+	default:
+		t.Fatalf("no tool is called %s", name)
+	}
+	path = filepath.Join(cache(t), path)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s isn't installed: run 'make setup' (or test/setup.sh %s): %v", name, setup, err)
+	}
+	return path
+}
+
+// NodeModules returns the folder whose packages the JavaScript tests import.
+func NodeModules(t testing.TB) string {
+	t.Helper()
+	return filepath.Dir(filepath.Dir(Tool(t, "tigris")))
+}
+
+// MinioGoVersion returns the version of minio-go that go.mod requires, without the v.
+func MinioGoVersion(t testing.TB) string {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "github.com/minio/minio-go/v7")
+	cmd.Dir = Root()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list minio-go: %v", err)
+	}
+	return strings.TrimPrefix(strings.TrimSpace(string(out)), "v")
+}

@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# setup.sh [TOOL…]: installs what the tests need and says so. Without arguments: everything.
+#
+# Each tool goes into its own folder of ${AGENTRUN_CACHE:-$HOME/.cache/agentrun}, named by its version, so that a second run
+# does nothing and an upgrade never meets leftovers. A folder appears under its final name only when it is complete.
+# Debian packages are installed only when something is missing, and only as root; otherwise the script says what to install.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$here")
+cache=${AGENTRUN_CACHE:-$HOME/.cache/agentrun}
+mkdir -p "$cache"
+
+say() { printf 'setup: %s\n' "$*"; }
+die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
+
+# pinned NAME prints the version that tools.txt pins.
+pinned() { awk -v n="$1" '$1 == n { print $2; found = 1 } END { exit !found }' "$here/harness/tools.txt" || die "$1 isn't in tools.txt"; }
+
+# digest FILE… prints a short name for the content of lock files.
+digest() { cat "$@" | sha256sum | cut -c1-12; }
+
+# debian COMMAND PACKAGE… makes sure of a command, from Debian packages if need be.
+debian() {
+	local command=$1; shift
+	command -v "$command" >/dev/null 2>&1 && return
+	command -v apt-get >/dev/null 2>&1 || die "$command is missing and this isn't Debian: install it, then run again"
+	[ "$(id -u)" = 0 ] || die "$command is missing and this isn't root: run 'apt-get install $*' as root, then run again"
+	say "Debian packages: $*"
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+	command -v "$command" >/dev/null 2>&1 || die "$command is still missing after installing $*"
+}
+
+# folder NAME COMMAND…: unless $cache/NAME exists, runs COMMAND with a new folder in $dir, then gives it its name.
+folder() {
+	local name=$1; shift
+	[ -e "$cache/$name" ] && return
+	# The lock keeps two runs at once from building the same thing twice.
+	exec 9>"$cache/.$name.lock"
+	flock 9
+	if [ ! -e "$cache/$name" ]; then
+		dir=$cache/.$name.partial
+		rm -rf "$dir"
+		mkdir -p "$dir"
+		local start=$SECONDS
+		"$@"
+		mv "$dir" "$cache/$name"
+		say "$name installed in $((SECONDS - start)) s"
+	fi
+	exec 9>&-
+}
+
+# gobuild MODULE@VERSION builds one pinned Go program. -trimpath is what its users' builds have; -buildvcs needs no git.
+gobuild() {
+	say "building $1 into $cache (from the Go module proxy; once per version)"
+	(cd "$dir" && GOBIN="$dir/bin" GOFLAGS= GOWORK=off go install -buildvcs=false -trimpath "$1")
+}
+
+versitygw() { folder "versitygw-$(pinned versitygw)" gobuild "github.com/versity/versitygw/cmd/versitygw@v$(pinned versitygw)"; }
+rclone() { folder "rclone-$(pinned rclone)" gobuild "github.com/rclone/rclone@v$(pinned rclone)"; }
+
+# minio-go's functional tests are one program that runs case after case and stops at a panic. A copy whose main is renamed
+# gets a main that runs the one case which it is told, so that each stands for itself.
+miniogo_build() {
+	local version=$1 source
+	say "building minio-go $version's functional tests into $cache"
+	source=$(cd "$root" && go mod download -json github.com/minio/minio-go/v7 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+	[ -f "$source/functional_tests.go" ] || die "minio-go has no functional_tests.go"
+	cp -r "$source" "$dir/source"
+	chmod -R u+w "$dir/source"
+	rm "$dir/source/functional_tests.go" && mkdir "$dir/source/functional"
+	sed 's/^func main() {$/func allCases() {/' "$source/functional_tests.go" >"$dir/source/functional/all.go"
+	{
+		printf '//go:build mint\n\npackage main\n\nimport (\n\t"log/slog"\n\t"os"\n)\n\nvar cases = map[string]func(){\n'
+		sed -n '/^func allCases() {$/,/^}$/s/^\t*\(test[A-Za-z0-9]*\)()$/\1/p' "$dir/source/functional/all.go" | sort -u |
+			sed 's/.*/\t"&": &,/'
+		cat <<-'GO'
+			}
+
+			func main() {
+				slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+				if len(os.Args) < 2 {
+					for name := range cases {
+						os.Stdout.WriteString(name + "\n")
+					}
+					return
+				}
+				run, ok := cases[os.Args[1]]
+				if !ok {
+					os.Stderr.WriteString("no such case\n")
+					os.Exit(2)
+				}
+				run()
+			}
+		GO
+	} >"$dir/source/functional/cases.go"
+	mkdir -p "$dir/bin"
+	(cd "$dir/source" && GOFLAGS= GOWORK=off go build -mod=mod -buildvcs=false -tags mint -o "$dir/bin/miniogo" ./functional)
+	rm -rf "$dir/source"
+}
+miniogo() {
+	local version
+	version=$(cd "$root" && go list -m -f '{{.Version}}' github.com/minio/minio-go/v7)
+	folder "miniogo-${version#v}" miniogo_build "${version#v}"
+}
+
+python_build() {
+	say "installing aws-cli, boto3 and s3cmd into $cache (from PyPI)"
+	python3 -m venv "$dir" >/dev/null 2>&1 || {
+		rm -rf "$dir"
+		[ "$(id -u)" = 0 ] || die "python3 has no venv module: run 'apt-get install python3-venv' as root, then run again"
+		say "Debian packages: python3-venv"
+		apt-get update -qq
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv >/dev/null
+		python3 -m venv "$dir"
+	}
+	"$dir/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$here/e2e/python/requirements.txt"
+	# Scripts name their interpreter by its absolute path, which changes when the folder gets its name.
+	grep -rlIF "$dir" "$dir/bin" "$dir/pyvenv.cfg" | xargs -r sed -i "s|$dir|$cache/$1|g"
+}
+python() {
+	debian python3 python3 python3-venv
+	local name
+	name=python-$(digest "$here/e2e/python/requirements.txt")
+	folder "$name" python_build "$name"
+}
+
+js_build() {
+	say "installing @tigrisdata/cli and @tigrisdata/storage into $cache (from the npm registry, without their install scripts)"
+	cp "$here/e2e/js/package.json" "$here/e2e/js/package-lock.json" "$dir/"
+	(cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+}
+js() {
+	debian node nodejs npm
+	debian npm npm
+	folder "js-$(digest "$here/e2e/js/package-lock.json")" js_build
+}
+
+command -v go >/dev/null 2>&1 || die "Go is missing: AgentRun is built with it"
+[ $# -gt 0 ] || set -- python js versitygw miniogo rclone
+for tool in "$@"; do
+	case $tool in
+	versitygw | rclone | miniogo | python | js) "$tool" ;;
+	*) die "no such tool: $tool" ;;
+	esac
+done
