@@ -19,7 +19,9 @@ func TestAWSCLI(t *testing.T) {
 	aws := harness.Tool(t, "aws")
 	large := harness.Random(1, 20<<20) // three parts at aws-cli's default of 8 MiB
 	s.Write("small.txt", []byte("hello\n"))
-	s.Run(aws, "configure", "set", "default.s3.signature_version", "s3v4") // its presign would use the older one
+	if s.Server.Kind == harness.Versitygw {
+		s.Run(aws, "configure", "set", "default.s3.signature_version", "s3v4") // else it presigns with SigV2 in us-east-1
+	}
 	s.Write("large.bin", large)
 
 	s.step("mb makes a bucket that ls shows", func(s *script) {
@@ -159,9 +161,12 @@ func awsConditions(s *script, aws string) {
 		equal(s, "got", string(s.Read("got")), "two")
 		s.Fails([]string{"304"}, aws, append(append([]string{"s3api"}, args...), "--if-none-match", etag, "got")...)
 		s.Fails([]string{"PreconditionFailed"}, aws, append(append([]string{"s3api"}, args...), "--if-unmodified-since", "2001-01-01T00:00:00Z", "got")...)
+		api(s, append(args, "--if-modified-since", "2001-01-01T00:00:00Z", "got")...)
+		if s.Server.Kind == harness.Versitygw {
+			return // it compares with the nanoseconds that its answer doesn't show
+		}
 		date := strings.TrimSpace(api(s, "head-object", "--bucket", "clibucket", "--key", "cond", "--query", "LastModified", "--output", "text"))
 		s.Fails([]string{"304"}, aws, append(append([]string{"s3api"}, args...), "--if-modified-since", date, "got")...)
-		api(s, append(args, "--if-modified-since", "2001-01-01T00:00:00Z", "got")...)
 	})
 	s.step("ranges", func(s *script) {
 		for _, c := range []struct{ ask, content, header string }{
@@ -331,6 +336,7 @@ func awsMultipart(s *script, aws string, large []byte) {
 	api := func(s *script, args ...string) string { return s.Run(aws, append([]string{"s3api"}, args...)...) }
 	s.step("multipart by hand", func(s *script) {
 		s.Write("part1", large[:5<<20])
+		api(s, "put-object", "--bucket", "clibucket", "--key", "plain.bin", "--body", "large.bin")
 		id := strings.TrimSpace(api(s, "create-multipart-upload", "--bucket", "clibucket", "--key", "mp", "--query", "UploadId", "--output", "text",
 			"--checksum-algorithm", "CRC32"))
 		contains(s, "uploads", api(s, "list-multipart-uploads", "--bucket", "clibucket"), id)
@@ -340,7 +346,7 @@ func awsMultipart(s *script, aws string, large []byte) {
 		e1 := etag("ETag", "upload-part", "--bucket", "clibucket", "--key", "mp", "--upload-id", id, "--part-number", "1", "--body", "part1",
 			"--checksum-algorithm", "CRC32")
 		e2 := etag("CopyPartResult.ETag", "upload-part-copy", "--bucket", "clibucket", "--key", "mp", "--upload-id", id, "--part-number", "2",
-			"--copy-source", "clibucket/large.bin", "--copy-source-range", "bytes=5242880-10485759")
+			"--copy-source", "clibucket/plain.bin", "--copy-source-range", "bytes=5242880-10485759")
 		list := api(s, "list-parts", "--bucket", "clibucket", "--key", "mp", "--upload-id", id, "--query", "Parts[].Size", "--output", "text")
 		equal(s, "sizes", strings.Join(strings.Fields(list), " "), "5242880 5242880")
 		s.Fails([]string{"InvalidPart"}, aws, "s3api", "complete-multipart-upload", "--bucket", "clibucket", "--key", "mp", "--upload-id", id,
@@ -357,6 +363,9 @@ func awsMultipart(s *script, aws string, large []byte) {
 		equal(s, "same bytes", bytes.Equal(s.Read("mp.back"), large[:10<<20]), true)
 		api(s, "get-object", "--bucket", "clibucket", "--key", "mp", "--part-number", "2", "mp.part")
 		equal(s, "part 2", bytes.Equal(s.Read("mp.part"), large[5<<20:10<<20]), true)
+		if s.Server.Kind == harness.Versitygw {
+			return // it forgets the parts
+		}
 		parts := api(s, "get-object-attributes", "--bucket", "clibucket", "--key", "mp", "--object-attributes", "ObjectParts")
 		contains(s, "parts", parts, `"TotalPartsCount": 2`)
 	})
