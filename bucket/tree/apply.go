@@ -103,7 +103,8 @@ type level struct {
 	out   Node   // the entries of the new node
 	size  uint64 // of out, as the cutter counts it
 	begun bool   // the new level has a node before out
-	done  []byte // the greatest key of the old node that was left behind last
+	left  bool   // an old node has been left behind
+	done  []byte // the greatest key of the one left behind last
 
 	// Old nodes left behind whose deletion wasn't sent up yet: those whose greatest keys are in [goneLo, goneHi]. It is
 	// held back because a new node may still turn up that ends before goneLo, and edits must be sorted.
@@ -211,7 +212,9 @@ func (l *level) deleteRange(key, end []byte) error {
 	if err := l.old.seek(l.a.ctx, end); err != nil {
 		return err
 	}
-	l.leave(l.old.before())
+	if b, ok := l.old.before(); ok {
+		l.leave(b)
+	}
 	if l.old.done() {
 		return nil
 	}

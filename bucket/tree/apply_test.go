@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"slices"
 	"sort"
 	"testing"
 
@@ -166,5 +168,89 @@ func checkAllUsed(t *rapid.T, tr *Tree, s *memStore, root Root, since ID) {
 	}
 	if s.next > since && root.ID != s.next {
 		t.Fatalf("root %d is not the last node, %d", root.ID, s.next)
+	}
+}
+
+// TestApplyExhaustive applies every combination of puts with every range to every tree of a few keys, the empty one among
+// them. Nodes of one or two entries make it trees of up to four levels.
+func TestApplyExhaustive(t *testing.T) {
+	keys := []string{"", "\x00", "\x00\x00", "\x00\x01", "\x01", "\x02"}
+	all := 1 << len(keys)
+	old, fresh := bytes.Repeat([]byte{1}, 30), bytes.Repeat([]byte{2}, 40)
+	s := newStore()
+	tr := New(s, Options{TargetNode: 60, MinNode: 16, MaxNode: 200})
+	puts := func(mask int, value []byte) (edits []Edit) {
+		for i, k := range keys {
+			if mask>>i&1 != 0 {
+				edits = append(edits, Edit{Key: []byte(k), Value: value})
+			}
+		}
+		return edits
+	}
+	built := map[[2]int]Root{} // by the keys that have the old and the new value
+	for a := range all {
+		for b := range all {
+			if a&b == 0 {
+				edits := append(puts(a, old), puts(b, fresh)...)
+				slices.SortFunc(edits, func(x, y Edit) int { return bytes.Compare(x.Key, y.Key) })
+				built[[2]int{a, b}] = mustApply(t, tr, Root{}, edits, s)
+			}
+		}
+	}
+	for a := range all {
+		for b := range all {
+			for lo := range keys {
+				for hi := lo; hi < len(keys); hi++ { // an empty range stands for none
+					edits := puts(b, fresh)
+					if lo < hi {
+						r := Edit{Key: []byte(keys[lo]), End: []byte(keys[hi]), Delete: true}
+						at := sort.Search(len(edits), func(i int) bool { return string(edits[i].Key) >= keys[lo] })
+						edits = slices.Insert(edits, at, r)
+					} else if lo > 0 {
+						continue
+					}
+					got := mustApply(t, tr, built[[2]int{a, 0}], edits, &countSink{next: s.next})
+					want := built[[2]int{a &^ b &^ (1<<hi - 1<<lo), b}]
+					if got.ID, want.ID = 0, 0; got != want {
+						t.Fatalf("keys %b, puts %b, range %d to %d: %+v, want %+v", a, b, lo, hi, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestApplyLarge makes many edits of all kinds at full node size.
+func TestApplyLarge(t *testing.T) {
+	tr, s, root := bigTree(t, 30_000, 100, 0)
+	rng := rand.New(rand.NewPCG(11, 12))
+	m := map[string]string{}
+	for _, e := range content(t, tr, root) {
+		m[string(e.Key)] = string(e.Value)
+	}
+	for range 8 {
+		points := map[int]Edit{}
+		for range 300 {
+			i := rng.IntN(40_000)
+			points[i] = Edit{Key: path(i), Value: record(rng, rng.IntN(4000)), Delete: rng.IntN(3) == 0}
+			if e := points[i]; e.Delete {
+				points[i] = Edit{Key: e.Key, Delete: true}
+			}
+		}
+		edits := slices.Collect(maps.Values(points))
+		for range 3 {
+			i := rng.IntN(40_000)
+			edits = append(edits, Edit{Key: path(i), End: path(i + 1 + rng.IntN(2000)), Delete: true})
+		}
+		slices.SortStableFunc(edits, func(x, y Edit) int { return bytes.Compare(x.Key, y.Key) })
+		root = mustApply(t, tr, root, edits, s)
+		m = applyModel(m, edits)
+		want := mustApply(t, tr, Root{}, sorted(m), newStore())
+		if want.ID = root.ID; root != want {
+			t.Fatalf("after edits %+v, built %+v", root, want)
+		}
+	}
+	if err := tr.Check(bg, root); err != nil {
+		t.Fatal(err)
 	}
 }

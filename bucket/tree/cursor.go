@@ -63,16 +63,16 @@ func (c *cursor) descend(ctx context.Context, key []byte) error {
 	return nil
 }
 
-// before returns the greatest key of the node before the present one, or nil if it is the first. Since an upper entry has
-// the greatest key below it, no node needs to be read for that.
-func (c *cursor) before() []byte {
+// before returns the greatest key of the node before the present one, if there is one. Since an upper entry has the
+// greatest key below it, no node needs to be read for that.
+func (c *cursor) before() (key []byte, ok bool) {
 	if len(c.stack) == 0 {
-		return c.end
+		return c.end, true
 	}
 	for j := len(c.stack) - 1; j >= 0; j-- {
 		if f := &c.stack[j]; f.i > 0 {
-			return f.n.Key(f.i - 1)
+			return f.n.Key(f.i - 1), true
 		}
 	}
-	return nil
+	return nil, false
 }

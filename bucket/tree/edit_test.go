@@ -129,6 +129,9 @@ func TestErrorsPassThrough(t *testing.T) {
 	if _, err := tr.Apply(bg, root, Slice(edit), failingSink{fail}); !errors.Is(err, fail) {
 		t.Errorf("sink: %v", err)
 	}
+	if _, err := tr.Apply(bg, root, Slice(edit), failingSink{}); !errs.Is(err, errs.Invalid) {
+		t.Errorf("a sink without ids: %v", err)
+	}
 	broken := func(yield func(Edit, error) bool) {
 		if yield(edit[0], nil) {
 			yield(Edit{}, fail)

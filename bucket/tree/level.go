@@ -25,7 +25,7 @@ func (l *level) open(key []byte) (fresh bool, err error) {
 	if err := l.old.seek(l.a.ctx, k); err != nil || l.old.done() {
 		return false, err
 	}
-	if b := l.old.before(); b != nil && !bytes.Equal(b, l.done) {
+	if b, ok := l.old.before(); ok && !(l.left && bytes.Equal(b, l.done)) {
 		l.begun = true // nodes are passed over, which stay
 	}
 	if l.gone && bytes.Compare(key, l.goneLo) >= 0 {
@@ -107,7 +107,7 @@ func (l *level) leave(key []byte) {
 	if !l.gone {
 		l.gone, l.goneLo = true, key
 	}
-	l.goneHi, l.done = key, key
+	l.goneHi, l.left, l.done = key, true, key
 }
 
 // flush sends the deletion of what was left behind to the level above.
@@ -151,7 +151,7 @@ func (l *level) close() error {
 		}
 	}
 	if err == nil && ended {
-		l.done, l.cur = l.cur.last(), nil
+		l.left, l.done, l.cur = true, l.cur.last(), nil
 		l.old.next()
 	}
 	l.begun, l.size = true, 0
@@ -173,6 +173,9 @@ func (l *level) store(n *Node) (kid, error) {
 	encoded, body := encode(n, l.a.t.zip, l.a.body)
 	l.a.body = body
 	id, err := l.a.sink.Put(encoded)
+	if err == nil && id == 0 {
+		err = errs.Msg(errs.Invalid, "apply edits", "", "the sink gave a node no id")
+	}
 	k.id, l.a.newest = id, id
 	return k, err
 }
