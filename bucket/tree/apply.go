@@ -136,7 +136,7 @@ func (l *level) put(key, value []byte, k kid) error {
 	if err != nil {
 		return err
 	}
-	if fresh {
+	if fresh { // look before copying: an edit that changes nothing leaves the level in step
 		if i := l.cur.search(key); l.has(i, key) && l.same(i, value, k) {
 			l.cur = nil
 			return nil
@@ -207,6 +207,7 @@ func (l *level) deleteRange(key, end []byte) error {
 	if l.at < l.cur.Len() || l.cur == l.a.top {
 		return l.settle()
 	}
+	// The range goes on beyond this node: drop it and all that end before the range does.
 	l.leave(l.cur.last())
 	l.cur = nil
 	if err := l.old.seek(l.a.ctx, end); err != nil {
@@ -218,7 +219,7 @@ func (l *level) deleteRange(key, end []byte) error {
 	if l.old.done() {
 		return nil
 	}
-	if err := l.load(); err != nil {
+	if err := l.load(); err != nil { // the first node that is left may begin inside the range
 		return err
 	}
 	l.at = l.cur.search(end)

@@ -72,6 +72,24 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
+func BenchmarkGetParallel(b *testing.B) {
+	m := million()
+	tr := New(m.s, Options{CacheBytes: 1 << 30})
+	b.RunParallel(func(pb *testing.PB) {
+		rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
+		keys := make([][]byte, 1024)
+		for i := range keys {
+			keys[i] = path(rng.IntN(benchKeys))
+		}
+		for i := 0; pb.Next(); i++ {
+			if _, err := tr.Get(bg, m.root, keys[i%len(keys)]); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}
+
 func randomPuts(rng *rand.Rand, n int) []Edit {
 	seen := map[int]bool{}
 	var edits []Edit

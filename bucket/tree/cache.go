@@ -123,7 +123,7 @@ func (s *cacheShard) insert(id ID, n *Node) {
 			s.hand = 0
 		}
 		e := s.ring[s.hand]
-		if e.used.Swap(false) {
+		if e.used.Swap(false) { // a second chance, until the hand comes by again
 			s.hand++
 			continue
 		}

@@ -28,7 +28,7 @@ func (t *Tree) Check(ctx context.Context, root Root) error {
 // treeCheck is the walk of one Check.
 type treeCheck struct {
 	t    *Tree
-	path []int
+	path []int // the numbers of the children that led here
 	any  bool
 	prev []byte // the leaf key before
 }
@@ -60,6 +60,7 @@ func (c *treeCheck) node(ctx context.Context, k *kid, maxKey []byte, level uint8
 	if err := c.cuts(n, k.id, last); err != nil {
 		return err
 	}
+	// The sums are not under the hash, so they are added up anew at each level.
 	var count, size uint64
 	for i := range n.Len() {
 		a, b := c.t.sums(n, i)
@@ -68,6 +69,8 @@ func (c *treeCheck) node(ctx context.Context, k *kid, maxKey []byte, level uint8
 	if count != k.count || size != k.bytes {
 		return c.fail("node %d has sums %d, %d; its parent knows %d, %d", k.id, count, size, k.count, k.bytes)
 	}
+	// Within a node decoding has checked the order; between nodes the leaves show it for all levels, since an inner key
+	// is the last key of a leaf.
 	if level == 0 {
 		if c.any && bytes.Compare(c.prev, n.Key(0)) >= 0 {
 			return c.fail("node %d begins before the leaf before it ends", k.id)

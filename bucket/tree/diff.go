@@ -14,6 +14,8 @@ func (t *Tree) Diff(ctx context.Context, a, b Root, lo, hi []byte, f func(key, a
 		return nil
 	}
 	x, y := newSide(t, a, lo, hi), newSide(t, b, lo, hi)
+	// Both sides always stand at the first thing that isn't compared yet: all keys before it are dealt with. So two
+	// subtrees of one hash there are one content at one place.
 	for {
 		x.settle()
 		y.settle()
@@ -78,6 +80,7 @@ func expandHigher(ctx context.Context, x, y *side) error {
 
 // skipCommon passes over a subtree that both sides have next, if there is one. It also finds the one that a side has
 // stepped into already, as long as nothing of it has been used.
+// Without that, one side would have to guess which of two different subtrees to step into first.
 func skipCommon(x, y *side) bool {
 	for i, fresh := x.first(); i >= 0 && i <= fresh; i++ {
 		fx := &x.stack[i]

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"agentrun.dev/errs"
@@ -328,4 +329,37 @@ func use(t *rapid.T, tr *Tree, s *memStore, a, b Root, key *rapid.Generator[[]by
 	edits := drawEdits(t, func(t *rapid.T) string { return string(key.Draw(t, "edit")) }, 10)
 	_, err = tr.Apply(bg, a, Slice(edits), s)
 	ok(err)
+}
+
+// TestApplyMemory: however long the stream, an Apply holds a few nodes per level.
+func TestApplyMemory(t *testing.T) {
+	const n = 200_000
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	tr := New(newStore(), Options{})
+	value := make([]byte, 500)
+	var start, most int64
+	root, err := tr.Build(bg, func(yield func(Edit, error) bool) {
+		for i := range n {
+			if i == 1000 { // by now all levels' buffers and the compressor's tables exist, or nearly
+				start = heap()
+			}
+			if i%20_000 == 19_999 {
+				most = max(most, heap()-start)
+			}
+			if !yield(Edit{Key: path(i), Value: value}, nil) {
+				return
+			}
+		}
+	}, new(countSink))
+	if err != nil || root.Count != n {
+		t.Fatalf("%d keys, %v", root.Count, err)
+	}
+	if most > 4<<20 {
+		t.Errorf("%d bytes more on the heap while building 100 MB", most)
+	}
 }

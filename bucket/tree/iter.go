@@ -104,7 +104,7 @@ func (it *Iter) step(ctx context.Context, by int) bool {
 		f.i = i
 		return true
 	}
-	for {
+	for { // up to the nearest ancestor with a neighbour on that side, then down along its near edge
 		if it.stack = it.stack[:len(it.stack)-1]; len(it.stack) == 0 {
 			return false
 		}

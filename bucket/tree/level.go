@@ -17,7 +17,7 @@ func (l *level) open(key []byte) (fresh bool, err error) {
 	if len(l.out.ends) > 0 || l.old.done() { // the tail
 		return false, nil
 	}
-	// In step. What is beyond the last old key belongs into the last node, which nothing but the end has ended.
+	// The level is in step. What is beyond the last old key belongs into the last node, which nothing but the end has ended.
 	k := key
 	if bytes.Compare(k, l.a.maxKey) > 0 {
 		k = l.a.maxKey
@@ -28,6 +28,8 @@ func (l *level) open(key []byte) (fresh bool, err error) {
 	if b, ok := l.old.before(); ok && !(l.left && bytes.Equal(b, l.done)) {
 		l.begun = true // nodes are passed over, which stay
 	}
+	// No new node will end before key any more. A key below goneLo is a put inside a range delete: what is opened now
+	// lies just behind the nodes that the range has dropped, and the deletion goes on waiting.
 	if l.gone && bytes.Compare(key, l.goneLo) >= 0 {
 		if err := l.flush(); err != nil {
 			return false, err
@@ -96,7 +98,7 @@ func (l *level) settle() error {
 			return err
 		}
 	}
-	if l.at == 0 && len(l.out.ends) == 0 && l.cur != l.a.top {
+	if l.at == 0 && len(l.out.ends) == 0 && l.cur != l.a.top { // the cursor still stands at it
 		l.cur = nil
 	}
 	return nil
@@ -119,7 +121,7 @@ func (l *level) flush() error {
 	if bytes.Equal(l.goneLo, l.goneHi) {
 		return l.parent().delete(l.goneLo)
 	}
-	end := append(bytes.Clone(l.goneHi), 0)
+	end := append(bytes.Clone(l.goneHi), 0) // the successor of goneHi: the end is exclusive
 	return l.parent().deleteRange(l.goneLo, end)
 }
 
@@ -134,7 +136,9 @@ func (l *level) add(key, value []byte, k kid) error {
 	return nil
 }
 
-// close completes the new node: it stores it and tells the level above. If it is an old node again, that one stays.
+// close completes the new node: it stores it and tells the level above. If it has become what it was, the old one stays,
+// and the level above hears nothing. A new node that ends at an old one's greatest key replaces its entry above, so
+// that one needs no deletion.
 func (l *level) close() error {
 	n := &l.out
 	n.hash = l.a.hash.sum(n)
@@ -185,7 +189,8 @@ func (l *level) finish() (Root, error) {
 	if err := l.copy(nil, true); err != nil {
 		return Root{}, err
 	}
-	// Without anything before or behind it, a level of one child isn't needed: the child is the root.
+	// Here the level is in step or at its tail. Without anything before or behind it, a level of one child isn't needed:
+	// the child is the root. Nothing has been written above, where there have been deletions only.
 	switch n := l.out.Len(); {
 	case n == 1 && l.out.level > 0 && !l.begun:
 		return l.out.kids[0].root(l.out.level - 1), nil
@@ -199,7 +204,7 @@ func (l *level) finish() (Root, error) {
 	if err := l.flush(); err != nil {
 		return Root{}, err
 	}
-	if l.up == nil {
+	if l.up == nil { // nothing has changed
 		return l.a.old, nil
 	}
 	return l.up.finish()

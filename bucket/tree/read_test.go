@@ -179,17 +179,7 @@ func TestDiffReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	depth := int64(a.Level) + 1
-	reads := func(b Root, changes int) int64 {
-		t.Helper()
-		before := s.reads.Load()
-		if got := countDiff(t, tr, a, b); got != changes {
-			t.Fatalf("%d changes, want %d", got, changes)
-		}
-		if got := countDiff(t, tr, b, a); got != changes {
-			t.Fatalf("%d changes backwards, want %d", got, changes)
-		}
-		return (s.reads.Load() - before) / 2
-	}
+	reads := func(b Root, changes int) int64 { t.Helper(); return diffReads(t, tr, s, a, b, changes) }
 	if got := reads(a, 0); got != 0 {
 		t.Errorf("a tree against itself: %d reads", got)
 	}
@@ -215,29 +205,37 @@ func TestDiffReads(t *testing.T) {
 	if got := reads(front, 1000); got > nodes/8 {
 		t.Errorf("a thousand keys in front: %d reads of %d nodes", got, nodes)
 	}
-	// A tree higher than the other.
-	for i := range edits {
-		edits[i].Value = make([]byte, 8000)
-		edits[i].Key = append(bytes.Repeat([]byte("z"), 3000), edits[i].Key...)
+}
+
+// diffReads returns how many nodes a diff reads, the mean of both directions.
+func diffReads(t *testing.T, tr *Tree, s *memStore, a, b Root, changes int) int64 {
+	t.Helper()
+	before := s.reads.Load()
+	if got := countDiff(t, tr, a, b); got != changes {
+		t.Fatalf("%d changes, want %d", got, changes)
+	}
+	if got := countDiff(t, tr, b, a); got != changes {
+		t.Fatalf("%d changes backwards, want %d", got, changes)
+	}
+	return (s.reads.Load() - before) / 2
+}
+
+// TestDiffReadsAcrossHeights compares a tree with a higher one that holds it all and large entries behind it.
+func TestDiffReadsAcrossHeights(t *testing.T) {
+	tr, s, a := bigTree(t, 50_000, 60, -1)
+	var edits []Edit
+	for i := range 1000 {
+		key := fmt.Appendf(bytes.Repeat([]byte("z"), 3000), "%04d", i)
+		edits = append(edits, Edit{Key: key, Value: make([]byte, 8000)})
 	}
 	higher := mustApply(t, tr, a, edits, s)
 	if higher.Level <= a.Level {
 		t.Fatalf("level %d isn't above %d", higher.Level, a.Level)
 	}
-	before := s.reads.Load()
-	countDiff(t, tr, a, higher)
-	var added int64
-	if err := tr.Walk(bg, higher, func(id ID, n *Node) (bool, error) {
-		if id > a.ID {
-			added++
-			return true, nil
-		}
-		return false, nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.reads.Load() - before; got > 2*added+6*depth+nodes/10 {
-		t.Errorf("a higher tree: %d reads, %d nodes are new", got, added)
+	reads := diffReads(t, tr, s, a, higher, len(edits))
+	added := int64(s.next - a.ID)
+	if reads > added+3*int64(higher.Level+1) {
+		t.Errorf("%d reads, %d nodes are new", reads, added)
 	}
 }
 

@@ -51,7 +51,7 @@ func (t *Tree) Sum(ctx context.Context, root Root, lo, hi []byte) (count, size u
 	if root.ID == 0 || (hi != nil && bytes.Compare(lo, hi) >= 0) {
 		return 0, 0, nil
 	}
-	count, size = root.Count, root.Bytes
+	count, size = root.Count, root.Bytes // all below hi, less all below lo
 	if hi != nil {
 		if count, size, err = t.below(ctx, root, hi); err != nil {
 			return 0, 0, err
