@@ -25,7 +25,9 @@ multipart_chunk_size_mb = 5
 max_retries = 1
 progress_meter = False
 `, s.Get("AWS_ACCESS_KEY_ID"), s.Get("AWS_SECRET_ACCESS_KEY"), host, host))
-	run := func(s *script, args ...string) string { return s.Run(s3cmd, append([]string{"-c", "s3cfg"}, args...)...) }
+	run := func(s *script, args ...string) string {
+		return s.Run(s3cmd, append([]string{"-c", "s3cfg"}, args...)...)
+	}
 	large := harness.Random(3, 12<<20)
 	s.Write("small.txt", []byte("hello s3cmd\n"))
 	s.Write("large.bin", large)

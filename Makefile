@@ -1,0 +1,57 @@
+# AgentRun: everything that a developer or CI runs. `make help` lists it.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+.PHONY: build setup check unit race e2e suites test demo bench soak clean help
+
+# Packages whose tests are about several goroutines at once: these run once more under the race detector.
+RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./proc/... ./serve/...
+# What `make unit` leaves to the targets below it: they need third-party tools.
+UNIT = $$(go list ./... | grep -v '/test/\(e2e\|suites\)$$')
+
+build: ## build bin/agentrun
+	go build -trimpath -o bin/agentrun ./cmd/agentrun
+
+setup: ## install the third-party tools that the tests run into a cache, pinned by version
+	test/setup.sh
+
+check: ## gofmt and vet
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not formatted with gofmt:"; echo "$$bad"; exit 1; }
+	go vet ./...
+
+unit: ## unit tests of every package, and the test of the levels
+	go test $(UNIT)
+
+race: ## the concurrent packages once more, under the race detector
+	go test -race -short $(RACE)
+
+e2e: build setup ## real clients against a real server
+	test/run.sh e2e ./test/e2e
+
+suites: build setup ## the S3 suites of versitygw and minio-go against a real server
+	test/run.sh suites ./test/suites
+
+test: ## all of the above: the whole proof, fast things first
+	$(MAKE) --no-print-directory check
+	$(MAKE) --no-print-directory build
+	$(MAKE) --no-print-directory unit
+	$(MAKE) --no-print-directory setup
+	$(MAKE) --no-print-directory e2e
+	$(MAKE) --no-print-directory suites
+	$(MAKE) --no-print-directory race
+
+demo: build ## the main job in a minute: upload, snapshot, fork, diff, merge
+	./examples/demo.sh
+
+bench: build ## the measurements of SPECIFICATION.md
+	test/setup.sh versitygw
+	test/bench/run.sh
+
+soak: build setup ## what takes long: every fuzzer, crash loops, load (SOAK_MINUTES each, 10 unless told)
+	test/soak.sh
+
+clean: ## remove what was built here; the cache of tools stays
+	rm -rf bin
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# run.sh LABEL PACKAGE [FLAG…]: runs one package of Go tests that drive other programs, shows what fails and how long the parts
+# took, and ends with "LABEL: N passed, N failed", counting the steps (the innermost subtests).
+set -uo pipefail
+
+label=$1 package=$2
+shift 2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+go test -count=1 -timeout 20m -v "$@" "$package" >"$log" 2>&1
+status=$?
+
+# -v shows everything; what a reader needs is the summary of each client, and all there is about a failure.
+if [ $status = 0 ]; then
+	grep -E '^(--- |ok |[a-z]+: [0-9]+ of [0-9]+ counted|\||$)' "$log"
+else
+	cat "$log"
+fi
+awk -v label="$label" -v status=$status '
+	match($0, /--- (PASS|FAIL|SKIP): [^ ]+/) {
+		split(substr($0, RSTART, RLENGTH), w, " ")
+		name = w[3]
+		result[name] = w[2]
+		while (sub(/\/[^\/]*$/, "", name)) parent[name] = 1
+	}
+	END {
+		for (n in result) if (!(n in parent)) count[result[n]]++
+		# A run that fails without a failed step (a panic, a build error, a time limit) is one failure more.
+		if (status != 0 && !count["FAIL:"]) count["FAIL:"] = 1
+		printf "%s: %d passed, %d failed", label, count["PASS:"], count["FAIL:"]
+		if (count["SKIP:"]) printf ", %d skipped", count["SKIP:"]
+		printf "\n"
+	}' "$log"
+exit $status

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# soak.sh: what takes too long for `make test`: every fuzzer of the tree, the crash test for many rounds, and the client tests and
+# suites again and again against a server built with the race detector. SOAK_MINUTES (10) is for each of the three parts.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+minutes=${SOAK_MINUTES:-10}
+passed=0 failed=0
+# run NAME COMMAND… counts how a part ended; a failure doesn't stop the others.
+run() {
+	local name=$1
+	shift
+	printf -- '--- %s\n' "$name"
+	if "$@"; then passed=$((passed + 1)); else
+		failed=$((failed + 1))
+		printf -- '--- FAILED: %s\n' "$name"
+	fi
+}
+
+mapfile -t fuzzers < <(go test -list '^Fuzz' ./... 2>/dev/null | awk '/^Fuzz/ { names[n++] = $1 } /^ok/ { for (i = 0; i < n; i++) print $2, names[i]; n = 0 }')
+[ ${#fuzzers[@]} -gt 0 ] || { echo "soak: go test -list finds no fuzzers" >&2; exit 1; }
+each=$((minutes * 60 / ${#fuzzers[@]}))
+for f in "${fuzzers[@]}"; do
+	read -r package name <<<"$f"
+	run "$package $name for $((each > 5 ? each : 5)) s" go test -run '^$' -fuzz "^$name\$" -fuzztime "$((each > 5 ? each : 5))s" "$package"
+done
+
+race=$(mktemp -d)
+trap 'rm -rf "$race"' EXIT
+run "build with the race detector" go build -race -trimpath -o "$race/agentrun" ./cmd/agentrun
+export AGENTRUN_TEST_BINARY=$race/agentrun
+
+export AGENTRUN_CRASH_ROUNDS=50
+end=$((SECONDS + minutes * 60))
+while [ $SECONDS -lt $end ]; do
+	run "50 crashes" go test -count=1 -timeout 60m -run '^TestCrash$' ./test/e2e
+done
+unset AGENTRUN_CRASH_ROUNDS
+
+end=$((SECONDS + minutes * 60))
+while [ $SECONDS -lt $end ]; do
+	run "clients" go test -count=1 -timeout 60m ./test/e2e
+	run "suites" go test -count=1 -timeout 60m ./test/suites
+done
+
+echo "soak: $passed passed, $failed failed"
+[ $failed = 0 ]
