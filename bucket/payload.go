@@ -1,0 +1,244 @@
+package bucket
+
+import (
+	"context"
+	"crypto/md5"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"agentrun.dev/bucket/segment"
+	"agentrun.dev/errs"
+)
+
+const (
+	maxInline   = 64 << 10 // bytes of payload that a log record carries
+	treeInline  = 512      // bytes of payload that a tree record carries
+	slotSize    = 4 << 20  // bytes in a slot of a large object
+	fewExtents  = 8        // extents that an object's record carries
+	maxSpilled  = 2 << 10  // bytes of a tree record above which its metadata moves to a slot
+	emptyExtent = 0        // the segment of an extent that reads as zeros
+)
+
+// Payload is staged bytes: stored, but without a name. It goes into one Op or part.
+type Payload struct {
+	Size int64
+	MD5  [16]byte // of the bytes
+
+	s       *Store
+	inline  []byte
+	extents []extent
+	used    bool
+}
+
+var slotBuffers = sync.Pool{New: func() any { b := make([]byte, slotSize); return &b }}
+
+// copyBuffers are for reading: large enough that one read costs little more than its bytes.
+var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 256<<10); return &b }}
+
+// Stage stores bytes without giving them a name. size is what r will yield, or -1; another length is errs.Invalid.
+// A payload that isn't used must be discarded.
+func (s *Store) Stage(ctx context.Context, r io.Reader, size int64) (*Payload, error) {
+	return s.stage(ctx, r, size, maxInline)
+}
+
+func (s *Store) stage(ctx context.Context, r io.Reader, size, inline int64) (p *Payload, err error) {
+	if size > MaxPart {
+		return nil, errs.Msg(errs.TooLarge, "stage", "payload", "one write has at most 5 GiB")
+	}
+	p = &Payload{s: s}
+	if size >= 0 && size <= inline {
+		p.inline = make([]byte, size)
+		n, err := io.ReadFull(r, p.inline)
+		if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = s.ended(r, int64(n), size, err)
+		}
+		p.Size, p.MD5 = size, md5.Sum(p.inline)
+		return p, err
+	}
+	defer func() {
+		if err != nil {
+			p.Discard()
+		}
+	}()
+	buf := slotBuffers.Get().(*[]byte)
+	defer slotBuffers.Put(buf)
+	sum := md5.New()
+	for {
+		n, err := io.ReadFull(r, *buf)
+		if n > 0 {
+			sum.Write((*buf)[:n])
+			if p.Size += int64(n); p.Size > MaxPart || size >= 0 && p.Size > size {
+				return p, errs.Msg(errs.Invalid, "stage", "payload", "more bytes than announced")
+			}
+		}
+		end := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !end {
+			return p, err
+		}
+		if end && p.extents == nil && p.Size <= inline {
+			p.inline = append([]byte(nil), (*buf)[:n]...)
+		} else if n > 0 {
+			ref, err := s.segments.Put(ctx, (*buf)[:n])
+			if err != nil {
+				return p, err
+			}
+			p.extents = append(p.extents, extent{ref.Segment, ref.Slot, 0, int64(n)})
+		}
+		if end {
+			break
+		}
+	}
+	sum.Sum(p.MD5[:0])
+	return p, s.ended(nil, p.Size, size, nil)
+}
+
+// ended checks that a body had the announced length: neither less nor, for a reader given, more.
+func (s *Store) ended(r io.Reader, got, want int64, err error) error {
+	if want < 0 {
+		return nil
+	}
+	if got < want {
+		return errs.New(errs.Invalid, "stage", "payload", fmt.Errorf("%d bytes of %d: %w", got, want, io.ErrUnexpectedEOF))
+	}
+	if r != nil {
+		var one [1]byte
+		n, err := io.ReadFull(r, one[:])
+		if n > 0 {
+			return errs.Msg(errs.Invalid, "stage", "payload", "more bytes than announced")
+		}
+		if !errors.Is(err, io.EOF) {
+			return err // a reader that checks something says so at its end
+		}
+	}
+	return nil
+}
+
+// Discard gives the bytes back. After the payload was used it does nothing.
+func (p *Payload) Discard() {
+	if p == nil || p.used || len(p.extents) == 0 {
+		return
+	}
+	p.used = true
+	if _, err := p.s.freePayload(context.Background(), refsOf(p.extents)); err != nil {
+		p.s.log.Warn("staged bytes could not be given back", "error", err)
+	}
+}
+
+func refsOf(xs []extent) []segment.Ref {
+	refs := make([]segment.Ref, 0, len(xs))
+	for _, x := range xs {
+		if x.seg != emptyExtent {
+			refs = append(refs, segment.Ref{Segment: x.seg, Slot: x.slot})
+		}
+	}
+	return refs
+}
+
+// freePayload frees slots and returns how many bytes they had.
+func (s *Store) freePayload(ctx context.Context, refs []segment.Ref) (n uint64, err error) {
+	for _, r := range refs {
+		size, err := s.segments.Size(ctx, r)
+		if err == nil {
+			n += uint64(size)
+		} else if !errs.Is(err, errs.NotFound) {
+			return 0, err
+		}
+	}
+	return n, s.segments.Free(ctx, refs)
+}
+
+// readExtent fills p from an extent, from off on.
+func (s *Store) readExtent(ctx context.Context, x extent, p []byte, off int64) error {
+	if x.seg == emptyExtent {
+		clear(p)
+		return nil
+	}
+	n, err := s.segments.ReadAt(ctx, segment.Ref{Segment: x.seg, Slot: x.slot}, p, x.off+off)
+	if n == len(p) {
+		return nil
+	}
+	if errs.Is(err, errs.NotFound) || errors.Is(err, io.EOF) {
+		return errs.New(errs.Corrupt, "read", "payload", fmt.Errorf("segment %d, slot %d is missing", x.seg, x.slot))
+	}
+	return err
+}
+
+// logged returns the payload of a log record.
+func (s *Store) logged(ctx context.Context, loc logLoc) ([]byte, error) {
+	b, err := s.kv.Get(ctx, logKey(loc))
+	if errs.Is(err, errs.NotFound) {
+		return nil, errs.Msg(errs.Corrupt, "read", "payload", "its log record is missing; run fsck")
+	}
+	if err != nil {
+		return nil, err
+	}
+	l, err := decodeLog(b)
+	return l.payload, err
+}
+
+// small returns the bytes of an object that aren't in slots; ok is false if they are.
+func (s *Store) small(ctx context.Context, o *Object) (b []byte, ok bool, err error) {
+	switch c := &o.data; {
+	case o.Size == 0 || c.inline != nil:
+		return c.inline, true, nil
+	case c.logged:
+		b, err = s.logged(ctx, c.loc)
+		if err == nil && int64(len(b)) != o.Size {
+			err = errs.Msg(errs.Corrupt, "read", "payload", "its log record has another length")
+		}
+		return b, true, err
+	}
+	return nil, false, nil
+}
+
+// extentsIn calls f for the extents of an object that overlap [lo, hi), with their offsets in the object.
+func (s *Store) extentsIn(ctx context.Context, o *Object, lo, hi int64, f func(off int64, x extent) error) error {
+	if !o.data.spread {
+		off := int64(0)
+		for _, x := range o.data.extents {
+			if off >= hi {
+				break
+			}
+			if off+x.n > lo {
+				if err := f(off, x); err != nil {
+					return err
+				}
+			}
+			off += x.n
+		}
+		return nil
+	}
+	st := o.data.from
+	start := lo
+	if k, ok, err := st.floor(ctx, extentPrefix(o.ID), extentKey(o.ID, lo)); err != nil {
+		return err
+	} else if ok {
+		start = extentOffset(k)
+	}
+	c := st.scan(extentKey(o.ID, start), extentKey(o.ID, hi))
+	for c.next(ctx) {
+		off := extentOffset(c.key)
+		x, err := decodeExtent(c.rec.val)
+		if err != nil {
+			return err
+		}
+		if off+x.n <= lo {
+			continue
+		}
+		if err := f(off, x); err != nil {
+			return err
+		}
+	}
+	return c.err
+}
+
+// extentOffset reads the offset out of a planeExtent key.
+func extentOffset(key string) int64 {
+	n := int64(0)
+	for _, c := range []byte(key[len(key)-8:]) {
+		n = n<<8 | int64(c)
+	}
+	return n
+}
