@@ -555,8 +555,8 @@ func (s *Store) dropEdges(t *txn, view, delta uint64, h []byte) error {
 func (s *Store) unroot(ctx context.Context, t *txn, rec *refRecord) error {
 	for {
 		t.del(refKey(rec.id))
-		for other, view := range rec.merges {
-			if err := s.dropEdges(t, view, 0, holder(heldByMerge, rec.id, other[:])); err != nil {
+		for other, m := range rec.merges {
+			if err := s.dropEdges(t, m.view, 0, holder(heldByMerge, rec.id, other[:])); err != nil {
 				return err
 			}
 		}

@@ -3,7 +3,6 @@ package bucket
 import (
 	"context"
 	"errors"
-	"iter"
 	"sync"
 	"sync/atomic"
 
@@ -152,16 +151,16 @@ func (s *Store) foldViewLocked(ctx context.Context, id uint64) error {
 	}
 	defer st.base.release()
 	b := s.build(ctx, v.delta)
-	root, err := b.fold(ctx, st, nil)
+	root, err := b.fold(ctx, st)
 	if err != nil {
 		b.abandon(ctx)
 		return err
 	}
-	return s.swapView(ctx, id, v, root, b, nil)
+	return s.swapView(ctx, id, v, root, b)
 }
 
-// swapView commits the tree that stands for a view from now on; also queues what more adds to the transaction.
-func (s *Store) swapView(ctx context.Context, id uint64, v *viewRecord, root tree.Root, b *builder, more func(*txn) error) error {
+// swapView commits the tree that stands for a view from now on.
+func (s *Store) swapView(ctx context.Context, id uint64, v *viewRecord, root tree.Root, b *builder) error {
 	s.barrier.RLock()
 	defer s.barrier.RUnlock()
 	t := &txn{batch: kv.Batch{Reclaim: true}}
@@ -176,11 +175,6 @@ func (s *Store) swapView(ctx context.Context, id uint64, v *viewRecord, root tre
 	}
 	if err := s.dropEdges(t, v.parent, v.delta, viewHolder(id)); err != nil {
 		return err
-	}
-	if more != nil {
-		if err := more(t); err != nil {
-			return err
-		}
 	}
 	if err := s.commits.commit(t); err != nil {
 		return err
@@ -217,11 +211,11 @@ func (s *Store) foldRef(ctx context.Context, r *ref) error {
 	root := sealed.v.root
 	if sealed.v.delta != 0 { // else a fork made the same view, and it has been folded already
 		b := s.build(ctx, sealed.v.delta)
-		if root, err = b.fold(ctx, sealed.st, nil); err != nil {
+		if root, err = b.fold(ctx, sealed.st); err != nil {
 			b.abandon(ctx)
 			return err
 		}
-		if err := s.swapView(ctx, sealed.id, sealed.v, root, b, nil); err != nil {
+		if err := s.swapView(ctx, sealed.id, sealed.v, root, b); err != nil {
 			return err
 		}
 	}
@@ -372,7 +366,6 @@ type builder struct {
 	packed  []kv.Pair
 	slots   []segment.Ref // packed so far
 	pending bool
-	loose   bool // some packed slots may have ended up outside the tree
 }
 
 // build begins a tree out of a delta.
@@ -466,14 +459,6 @@ func (b *builder) finish(ctx context.Context, t *txn, root tree.Root) error {
 			return err
 		}
 	}
-	if b.loose && len(b.slots) > 0 {
-		// Counted once and dropped again: what the tree doesn't hold goes.
-		for _, kind := range []eventKind{gainSlots, loseSlots} {
-			if err := t.event(b.s, event{kind: kind, slots: b.slots}); err != nil {
-				return err
-			}
-		}
-	}
 	if len(b.packed) > 0 {
 		// The delta holds these slots as well, for the other views that are built on it.
 		t.batch.Puts = append(t.batch.Puts, b.packed...)
@@ -510,14 +495,9 @@ func (b *builder) abandon(ctx context.Context) {
 	}
 }
 
-// fold applies a state's index to its tree. extra edits, sorted, win over the index.
-func (b *builder) fold(ctx context.Context, st *snap, extra tree.Edits) (tree.Root, error) {
-	edits := b.edits(ctx, st)
-	if extra != nil {
-		edits = overlay(edits, extra)
-		b.loose = true
-	}
-	return b.s.tree.Apply(ctx, st.base.root, edits, b)
+// fold applies a state's index to its tree.
+func (b *builder) fold(ctx context.Context, st *snap) (tree.Root, error) {
+	return b.s.tree.Apply(ctx, st.base.root, b.edits(ctx, st), b)
 }
 
 // edits streams a state's index as edits of its tree.
@@ -623,56 +603,4 @@ func (b *builder) pack(ctx context.Context, loc logLoc) (extent, error) {
 		b.packed = append(b.packed, kv.Pair{Key: packedKey(loc), Value: encodeExtent(x)})
 	}
 	return x, err
-}
-
-// overlay merges two sorted streams of edits; where both have a key, over wins.
-func overlay(under, over tree.Edits) tree.Edits {
-	return func(yield func(tree.Edit, error) bool) {
-		next, stop := pullEdits(over)
-		defer stop()
-		o, ok, err := next()
-		if err != nil {
-			yield(tree.Edit{}, err)
-			return
-		}
-		for u, err := range under {
-			if err != nil {
-				yield(tree.Edit{}, err)
-				return
-			}
-			for ok && string(o.Key) < string(u.Key) {
-				if !yield(o, nil) {
-					return
-				}
-				if o, ok, err = next(); err != nil {
-					yield(tree.Edit{}, err)
-					return
-				}
-			}
-			if ok && u.End == nil && string(o.Key) == string(u.Key) {
-				continue
-			}
-			if !yield(u, nil) {
-				return
-			}
-		}
-		for ok {
-			if !yield(o, nil) {
-				return
-			}
-			if o, ok, err = next(); err != nil {
-				yield(tree.Edit{}, err)
-				return
-			}
-		}
-	}
-}
-
-// pullEdits turns a stream around: next returns the following edit, if there is one.
-func pullEdits(edits tree.Edits) (next func() (tree.Edit, bool, error), stop func()) {
-	pull, stop := iter.Pull2(edits)
-	return func() (tree.Edit, bool, error) {
-		e, err, ok := pull()
-		return e, ok && err == nil, err
-	}, stop
 }

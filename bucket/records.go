@@ -25,7 +25,7 @@ type refRecord struct {
 	snapshots  bool
 	attrs      map[string]string
 	origin     *originRecord
-	merges     map[agentrun.RefID]uint64 // the view that is the base for the next merge with another ref
+	merges     map[agentrun.RefID]mergeRecord // by the ref that was merged into this one
 }
 
 // originRecord is what a fork was made from. Its view is held for as long as the fork or its forks live, because it is
@@ -37,6 +37,9 @@ type originRecord struct {
 	at   uint64
 	time time.Time
 }
+
+// mergeRecord is the state of another ref that was merged into this one: the base for their next merge.
+type mergeRecord struct{ view, at uint64 }
 
 func (r *refRecord) clone() *refRecord {
 	c := *r
@@ -69,7 +72,8 @@ func (r *refRecord) encode() []byte {
 	e.u(uint64(len(r.merges)))
 	for _, id := range slices.SortedFunc(maps.Keys(r.merges), compareRefs) {
 		e.raw(id[:])
-		e.u(r.merges[id])
+		e.u(r.merges[id].view)
+		e.u(r.merges[id].at)
 	}
 	return e.b
 }
@@ -87,10 +91,10 @@ func decodeRef(b []byte) (*refRecord, error) {
 		r.origin = &originRecord{ref: d.ref(), name: d.str(), view: d.u(), at: d.u(), time: d.time()}
 	}
 	if n := d.u(); n > 0 && n <= uint64(len(d.b)) {
-		r.merges = make(map[agentrun.RefID]uint64, n)
+		r.merges = make(map[agentrun.RefID]mergeRecord, n)
 		for range n {
 			id := d.ref()
-			r.merges[id] = d.u()
+			r.merges[id] = mergeRecord{d.u(), d.u()}
 		}
 	}
 	return r, d.end("bucket")

@@ -207,6 +207,7 @@ type cursor struct {
 	err     error
 	from    string
 	moved   bool // a seek is due before the next key
+	begun   bool
 }
 
 func (s *snap) scan(start, end string) *cursor {
@@ -224,8 +225,8 @@ func (c *cursor) start(ctx context.Context) {
 	if c.tree == nil && c.s.base.root.ID != 0 {
 		c.tree = c.s.base.s.tree.Iter(c.s.base.root)
 	}
-	if c.idx == (btree.IterG[*entry]{}) {
-		c.idx = c.s.idx.Iter()
+	if !c.begun {
+		c.idx, c.begun = c.s.idx.Iter(), true
 	}
 	if !c.treeOK || c.treeKey < c.from {
 		c.treeOK = c.tree != nil
