@@ -107,11 +107,16 @@ func (s *Store) ByID(ctx context.Context, id agentrun.RefID) (*Info, error) {
 	return s.describe(ctx, r)
 }
 
-// Page chooses which buckets List goes through: those whose names begin with Prefix and come after After.
+// List calls f for each bucket, by name. io.EOF from f ends it well.
+func (s *Store) List(ctx context.Context, f func(*Info) error) error {
+	return s.ListPage(ctx, Page{}, f)
+}
+
+// Page chooses which buckets ListPage goes through: those whose names begin with Prefix and come after After.
 type Page struct{ Prefix, After string }
 
-// List calls f for each bucket, by name. io.EOF from f ends it well.
-func (s *Store) List(ctx context.Context, p Page, f func(*Info) error) error {
+// ListPage is List for some of the buckets.
+func (s *Store) ListPage(ctx context.Context, p Page, f func(*Info) error) error {
 	start := nameKey(max(p.Prefix, p.After))
 	if p.After != "" && p.After >= p.Prefix {
 		start = append(start, 0)
