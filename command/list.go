@@ -1,0 +1,26 @@
+package command
+
+import "agentrun.dev/command/coreutils"
+
+// list is every command that there is. It is never changed.
+var list = []Command{
+	{"[", coreutils.Test},
+	{"cat", coreutils.Cat},
+	{"cp", coreutils.Cp},
+	{"cut", coreutils.Cut},
+	{"echo", coreutils.Echo},
+	{"false", coreutils.False},
+	{"head", coreutils.Head},
+	{"ls", coreutils.Ls},
+	{"mkdir", coreutils.Mkdir},
+	{"mv", coreutils.Mv},
+	{"printf", coreutils.Printf},
+	{"rm", coreutils.Rm},
+	{"rmdir", coreutils.Rmdir},
+	{"tail", coreutils.Tail},
+	{"test", coreutils.Test},
+	{"touch", coreutils.Touch},
+	{"true", coreutils.True},
+	{"uniq", coreutils.Uniq},
+	{"wc", coreutils.Wc},
+}
