@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"agentrun.dev/command/tool"
+	"agentrun.dev/proc"
 )
 
 // Command is a program with a name, as PATH finds it.
@@ -33,3 +34,34 @@ func Lookup(name string) (Command, bool) {
 	}
 	return Command{}, false
 }
+
+// Set is a set of commands by name; it implements proc.Commands.
+type Set struct {
+	byName map[string]proc.Program
+	names  []string
+}
+
+// NewSet returns all commands and those given besides, which replace others of the same name.
+func NewSet(more map[string]proc.Program) *Set {
+	s := &Set{byName: make(map[string]proc.Program, len(list)+len(more))}
+	for _, c := range list {
+		s.byName[c.Name] = c.Run
+	}
+	for name, p := range more {
+		s.byName[name] = p
+	}
+	for name := range s.byName {
+		s.names = append(s.names, name)
+	}
+	sort.Strings(s.names)
+	return s
+}
+
+// Lookup implements proc.Commands.
+func (s *Set) Lookup(name string) (proc.Program, bool) {
+	p, ok := s.byName[name]
+	return p, ok
+}
+
+// Names implements proc.Commands. The result must not be changed.
+func (s *Set) Names() []string { return s.names }

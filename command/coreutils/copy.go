@@ -86,14 +86,6 @@ func (c *copier) copy(src, dst string, top bool) bool {
 func (c *copier) replace(src, dst string, a, d vfs.Attr) (proceed, done bool) {
 	same := a.Ino == d.Ino && a.Dev == d.Dev
 	if same && !c.mayOverwriteSelf(src, dst) {
-		if c.move {
-			if sl, err := c.t.Lstat(src); err == nil && sl.Nlink > 1 && path.Clean(src) != path.Clean(dst) {
-				if err := c.t.Unlink(src); err != nil { // two names of one file: moving one leaves the other
-					return false, c.fail("cannot remove %s: %s", tool.QuoteAF(src), tool.Strerror(err))
-				}
-				return false, true
-			}
-		}
 		if c.hardLink {
 			return false, true
 		}
@@ -121,8 +113,7 @@ func (c *copier) replace(src, dst string, a, d vfs.Attr) (proceed, done bool) {
 		return false, true
 	}
 	if !c.confirm(dst, d) {
-		c.failed = c.failed || !c.move
-		return false, false
+		return false, true
 	}
 	if c.backup != "none" && !d.Mode.IsDir() {
 		if err := c.backUp(dst); err != nil {
@@ -252,7 +243,7 @@ func (c *copier) rename(src, dst string, a vfs.Attr, exists bool) bool {
 	}
 	c.say(src, dst)
 	r := remover{t: c.t, force: true, recursive: true}
-	if !r.remove(src, a, a.Dev) {
+	if r.remove(src, a, a.Dev) != removed {
 		c.failed = true
 		return false
 	}

@@ -75,6 +75,7 @@ type transfer struct {
 	noTarget     bool
 	stripSlashes bool
 	parents      bool
+	warnTwice    bool // a source named twice is copied once
 	backupKind   string
 	backup       bool
 	suffix       string
@@ -175,8 +176,19 @@ func (x *transfer) run(t *tool.T, files []string, f func(src, dst string)) {
 		}
 		target = last
 	}
+	seen := map[string]bool{}
 	for _, src := range files {
 		src = x.strip(src)
+		if seen[src] && x.warnTwice {
+			a, err := t.Lstat(src)
+			kind := "file"
+			if err == nil && a.Mode.IsDir() {
+				kind = "directory"
+			}
+			t.Warn("warning: source %s %s specified more than once", kind, tool.QuoteAF(src))
+			continue
+		}
+		seen[src] = true
 		name := path.Base(strings.TrimRight(src, "/"))
 		if x.parents {
 			name = strings.Trim(src, "/")
@@ -204,7 +216,7 @@ func (x *transfer) strip(src string) string {
 func Cp(t *tool.T) int {
 	opts, files := t.Parse(&cpSpec)
 	c := copier{t: t}
-	var x transfer
+	x := transfer{warnTwice: true}
 	for _, o := range opts {
 		cpOption(&c, &x, o)
 		x.option(t, o)

@@ -94,12 +94,15 @@ func fileHeader(t *tool.T, name string, first *bool) {
 // countArg reads a number of lines or bytes.
 func countArg(t *tool.T, arg string, bytes bool) uint64 {
 	n, err := tool.ParseSize(arg, tool.SizeSuffixes)
-	if err == nil || errors.Is(err, tool.ErrRange) {
-		return n // more than there can be is everything
-	}
 	unit := "lines"
 	if bytes {
 		unit = "bytes"
+	}
+	switch {
+	case err == nil:
+		return n
+	case errors.Is(err, tool.ErrRange):
+		t.Fatal(1, "invalid number of %s: %s: %s", unit, tool.Quote(arg), tool.Strerror(err))
 	}
 	t.Fatal(1, "invalid number of %s: %s", unit, tool.Quote(arg))
 	return 0

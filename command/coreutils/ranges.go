@@ -17,43 +17,25 @@ type span struct{ lo, hi uint64 }
 // spans come sorted and joined where they overlap.
 func parseSpans(list string, fields, complement bool) ([]span, string) {
 	var spans []span
-	word := "byte/character position"
+	word, rangeWord, zero := "byte/character position", "byte or character range", "byte/character positions are numbered from 1"
 	if fields {
-		word = "field value"
+		word, rangeWord, zero = "field value", "field range", "fields are numbered from 1"
 	}
-	zero := "byte/character positions are numbered from 1"
-	if fields {
-		zero = "fields are numbered from 1"
-	}
-	for _, item := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
-		lo, hi, ranged := strings.Cut(item, "-")
-		s := span{1, math.MaxUint64}
-		var bad string
-		if lo != "" {
-			if s.lo, bad = position(lo, word, zero); bad != "" {
-				return nil, bad
+	for _, item := range strings.FieldsFunc(strings.ReplaceAll(list, ",", " , "), func(r rune) bool { return r == ' ' || r == '\t' }) {
+		if item == "," {
+			if len(spans) == 0 {
+				return nil, zero
 			}
+			continue
 		}
-		switch {
-		case !ranged:
-			s.hi = s.lo
-		case lo == "" && hi == "":
-			return nil, "invalid range with no endpoint: -"
-		case hi != "":
-			if s.hi, bad = position(hi, word, zero); bad != "" {
-				return nil, bad
-			}
-			if s.hi < s.lo {
-				return nil, "invalid decreasing range"
-			}
+		s, bad := parseSpan(item, word, rangeWord, zero)
+		if bad != "" {
+			return nil, bad
 		}
 		spans = append(spans, s)
 	}
 	if len(spans) == 0 {
-		if fields {
-			return nil, "missing list of fields"
-		}
-		return nil, "missing list of byte/character positions"
+		return nil, zero
 	}
 	sort.Slice(spans, func(i, j int) bool { return spans[i].lo < spans[j].lo })
 	joined := spans[:1]
@@ -69,6 +51,34 @@ func parseSpans(list string, fields, complement bool) ([]span, string) {
 		joined = invert(joined)
 	}
 	return joined, ""
+}
+
+// parseSpan reads N, N-, N-M or -M.
+func parseSpan(item, word, rangeWord, zero string) (s span, bad string) {
+	lo, hi, ranged := strings.Cut(item, "-")
+	s = span{1, math.MaxUint64}
+	if lo != "" {
+		if s.lo, bad = position(lo, word, zero); bad != "" {
+			return s, bad
+		}
+	}
+	switch {
+	case !ranged:
+		s.hi = s.lo
+	case lo == "" && hi == "":
+		return s, "invalid range with no endpoint: -"
+	case hi != "":
+		if strings.Trim(hi, "0123456789") != "" {
+			return s, "invalid " + rangeWord
+		}
+		if s.hi, bad = position(hi, word, zero); bad != "" {
+			return s, bad
+		}
+		if s.hi < s.lo {
+			return s, "invalid decreasing range"
+		}
+	}
+	return s, ""
 }
 
 func position(s, word, zero string) (uint64, string) {

@@ -148,34 +148,43 @@ func (r *remover) operand(f string) {
 	r.remove(f, a, a.Dev)
 }
 
-// remove removes a file or, if asked, a tree. It returns false if something is left.
-func (r *remover) remove(path string, a vfs.Attr, dev uint64) bool {
+// outcome is what became of a removal.
+type outcome uint8
+
+const (
+	removed outcome = iota
+	declined
+	undone // after a message
+)
+
+// remove removes a file or, if asked, a tree.
+func (r *remover) remove(path string, a vfs.Attr, dev uint64) outcome {
 	r.t.Check()
 	if a.Mode.IsDir() {
 		return r.removeDir(path, a, dev)
 	}
 	if !r.mayRemove(path, a) {
-		return false
+		return declined
 	}
 	if err := r.t.Unlink(path); err != nil {
 		if r.force && tool.IsNotExist(err) {
-			return true
+			return removed
 		}
 		return r.cannot(path, err)
 	}
 	if r.verbose {
 		r.t.Out.WriteString("removed " + tool.QuoteAF(path) + "\n")
 	}
-	return true
+	return removed
 }
 
-func (r *remover) removeDir(path string, a vfs.Attr, dev uint64) bool {
+func (r *remover) removeDir(path string, a vfs.Attr, dev uint64) outcome {
 	if !r.recursive && !r.dirs {
 		return r.cannot(path, syscall.EISDIR)
 	}
 	if r.oneFS && a.Dev != dev {
 		r.fail("skipping %s, since it's on a different device", tool.QuoteAF(path))
-		return false
+		return undone
 	}
 	entries, err := r.t.ReadDir(path)
 	if err != nil && r.recursive && !errors.Is(err, syscall.EACCES) {
@@ -187,7 +196,7 @@ func (r *remover) removeDir(path string, a vfs.Attr, dev uint64) bool {
 	prompted := false
 	if len(entries) > 0 {
 		if prompted = r.prompts(a, path); prompted && !r.ask(r.question("descend into", a, path)) {
-			return false
+			return declined
 		}
 	}
 	complete := true
@@ -196,17 +205,18 @@ func (r *remover) removeDir(path string, a vfs.Attr, dev uint64) bool {
 		ca, err := r.t.Lstat(child)
 		if err != nil {
 			if !tool.IsNotExist(err) {
-				complete = r.cannot(child, err)
+				r.cannot(child, err)
+				complete = false
 			}
 			continue
 		}
-		complete = r.remove(child, ca, dev) && complete
+		complete = r.remove(child, ca, dev) != undone && complete
 	}
 	if !complete {
-		return false
+		return undone
 	}
 	if (r.always || !prompted) && !r.mayRemove(path, a) {
-		return false
+		return declined
 	}
 	if err := r.t.Rmdir(path); err != nil {
 		return r.cannot(path, err)
@@ -214,7 +224,7 @@ func (r *remover) removeDir(path string, a vfs.Attr, dev uint64) bool {
 	if r.verbose {
 		r.t.Out.WriteString("removed directory " + tool.QuoteAF(path) + "\n")
 	}
-	return true
+	return removed
 }
 
 // prompts reports whether a removal must be confirmed: always with -i, else for write-protected files on a terminal.
@@ -257,9 +267,9 @@ func (r *remover) fail(format string, args ...any) {
 	r.failed = true
 }
 
-func (r *remover) cannot(path string, err error) bool {
+func (r *remover) cannot(path string, err error) outcome {
 	r.fail("cannot remove %s: %s", tool.QuoteAF(path), tool.Strerror(err))
-	return false
+	return undone
 }
 
 // fileType names a file's type as stat and rm do.

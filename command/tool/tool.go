@@ -12,11 +12,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"syscall"
 	"time"
 
 	"agentrun.dev/command/datetime"
+	"agentrun.dev/errs"
 	"agentrun.dev/proc"
 	"agentrun.dev/vfs"
 )
@@ -141,40 +141,15 @@ func (t *T) UsageError(status int, format string, args ...any) {
 	t.Try(status)
 }
 
-// Strerror words an error as the C library does, without any path.
+// Strerror words an error as the C library does, without any path. What is no system error keeps its own words.
 func Strerror(err error) string {
 	var n syscall.Errno
+	var typed *errs.Error
 	switch {
-	case errors.As(err, &n):
-		if s, ok := errnoText(n); ok {
-			return s
-		}
-		return fmt.Sprintf("Unknown error %d", int(n))
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return "Interrupted system call"
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return "Unexpected end of file"
+	case errors.As(err, &n), errors.As(err, &typed), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return vfs.Strerror(err)
 	}
 	return err.Error()
-}
-
-// errnoText returns an errno's text. Go has the texts in lower case; the C library begins them with a capital.
-func errnoText(n syscall.Errno) (string, bool) {
-	switch n {
-	case syscall.EIO:
-		return "Input/output error", true
-	case syscall.EDEADLK:
-		return "Resource deadlock avoided", true
-	case syscall.EXDEV:
-		return "Invalid cross-device link", true
-	case syscall.ENOTSUP:
-		return "Operation not supported", true
-	}
-	s := n.Error()
-	if s == "" || strings.HasPrefix(s, "errno ") {
-		return "", false
-	}
-	return strings.ToUpper(s[:1]) + s[1:], true
 }
 
 // IsNotExist reports whether a path doesn't exist, by whatever component.
@@ -204,12 +179,12 @@ func (t *T) Create(name string) (vfs.File, error) {
 // zoneLimit bounds a time zone file.
 const zoneLimit = 1 << 20
 
-// Location returns the time zone that a TZ value names, as the sandbox has it.
-func (t *T) Location(tz string) *time.Location {
+// Zone returns the time zone that a TZ value names, as the sandbox has it.
+func (t *T) Zone(tz string) *time.Location {
 	return datetime.Location(tz, func(path string) ([]byte, error) { return t.ReadFile(path, zoneLimit) })
 }
 
 // ParseDate reads a date as GNU's parse_datetime does, relative to now.
 func (t *T) ParseDate(s string, now time.Time) (time.Time, error) {
-	return datetime.Parse(s, now, t.Location)
+	return datetime.Parse(s, now, t.Zone)
 }
