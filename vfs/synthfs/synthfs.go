@@ -341,4 +341,3 @@ func (f *FS) Rmdir(context.Context, vfs.Ino, string) error { return syscall.EROF
 func (f *FS) Rename(context.Context, vfs.Ino, string, vfs.Ino, string, uint32) error {
 	return syscall.EROFS
 }
-

@@ -1,0 +1,378 @@
+package bucketfs
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"syscall"
+
+	"agentrun.dev/bucket"
+	"agentrun.dev/errs"
+	"agentrun.dev/vfs"
+)
+
+// found is what the bucket has at a part of a key.
+type found struct {
+	obj   *bucket.Object
+	rec   *bucket.Dir
+	isDir bool
+}
+
+// probe looks at a key: as an object, and as a directory.
+func (f *FS) probe(ctx context.Context, key string) (p found, err error) {
+	if len(key) > bucket.MaxKey {
+		return p, syscall.ENAMETOOLONG
+	}
+	if p.obj, err = f.view.Get(ctx, key); err != nil && !errs.Is(err, errs.NotFound) {
+		return p, wrap(err)
+	}
+	if p.rec, p.isDir, err = f.probeDir(ctx, key+"/"); err != nil {
+		return p, err
+	}
+	if strings.HasSuffix(key, "/") && p.obj != nil && p.obj.Size == 0 || key == "" {
+		p.obj = nil // a marker of the directory itself
+	}
+	return p, nil
+}
+
+// probeDir looks at a directory.
+func (f *FS) probeDir(ctx context.Context, prefix string) (*bucket.Dir, bool, error) {
+	rec, err := f.view.Dir(ctx, prefix)
+	if err == nil {
+		return rec, true, nil
+	}
+	if !errs.Is(err, errs.NotFound) {
+		return nil, false, wrap(err)
+	}
+	c := f.view.Scan(bucket.Scan{Prefix: prefix, Dirs: true})
+	return nil, c.Next(ctx), wrap(c.Err())
+}
+
+// child resolves a name in a directory; ENOENT. The caller holds mu and has refreshed the view.
+func (f *FS) child(ctx context.Context, d *node, name string) (*node, error) {
+	n := d.kids[name]
+	if n != nil && (n.seen == f.age || n.fresh) {
+		if n.elem != nil {
+			f.idle.MoveToBack(n.elem)
+		}
+		return n, nil
+	}
+	if len(name) > vfs.MaxName {
+		return nil, syscall.ENAMETOOLONG
+	}
+	dec, ok := decode(d.begun, name)
+	if !ok {
+		return nil, syscall.ENOENT
+	}
+	if dec.chunk {
+		return f.chunk(ctx, d, name, dec)
+	}
+	p, err := f.probe(ctx, d.base()+dec.part)
+	if err != nil {
+		return nil, err
+	}
+	if n != nil && n.dir && n.holdsFresh() {
+		p.isDir = true
+	}
+	asDir := p.isDir && !dec.shadowed
+	switch chain := encode(dec.part, dec.shadowed); {
+	case !asDir && (p.obj == nil || dec.shadowed != p.isDir), chain[len(chain)-1] != name:
+		if n != nil {
+			f.detach(n, d, name)
+		}
+		return nil, syscall.ENOENT
+	case asDir:
+		return f.foundDir(n, d, name, dec.part, p.rec), nil
+	}
+	return f.foundFile(n, d, name, dec, p.obj), nil
+}
+
+// holdsFresh reports whether a file below a directory isn't in the bucket yet.
+func (n *node) holdsFresh() bool {
+	for _, k := range n.kids {
+		if k.fresh || k.dir && k.holdsFresh() {
+			return true
+		}
+	}
+	return false
+}
+
+// foundDir makes or updates the node of a directory; n is what the name meant before.
+func (f *FS) foundDir(n, d *node, name, part string, rec *bucket.Dir) *node {
+	if n != nil && !n.dir || n != nil && n.rec != nil && rec != nil && n.rec.ID != rec.ID {
+		f.detach(n, d, name)
+		n = nil
+	}
+	if n == nil {
+		if n = f.byID(rec); n == nil {
+			n = &node{}
+			f.number(n, f.dirIno(d.base()+part+"/", rec))
+		} else if len(n.names) > 0 { // another mount renamed it
+			f.detach(n, n.names[0].parent, n.names[0].name)
+			n.gone = false
+			f.inos[n.ino] = n
+		}
+		f.attach(n, d, name, part, false)
+	}
+	f.setDir(n, rec)
+	n.seen = f.age
+	f.settle(n)
+	return n
+}
+
+// byID finds the node of a directory's record under another name.
+func (f *FS) byID(rec *bucket.Dir) *node {
+	if rec == nil {
+		return nil
+	}
+	if n := f.ids[rec.ID]; n != nil && n.dir && !n.gone && n != f.root {
+		return n
+	}
+	return nil
+}
+
+func (f *FS) dirIno(prefix string, rec *bucket.Dir) vfs.Ino {
+	if rec != nil && !rec.ID.IsZero() {
+		return inoOfID(rec.ID)
+	}
+	return inoOfPath(prefix)
+}
+
+// foundFile makes or updates the node of a file; n is what the name meant before.
+func (f *FS) foundFile(n, d *node, name string, dec decoded, o *bucket.Object) *node {
+	if n != nil && (n.dir || n.obj == nil || n.obj.ID != o.ID && !n.written(o)) {
+		// Another object is here now.
+		f.detach(n, d, name)
+		n = nil
+	}
+	if n == nil {
+		if n = f.ids[o.ID]; n == nil || n.dir {
+			n = &node{}
+			f.number(n, inoOfID(o.ID))
+		} else if o.Posix == nil || o.Posix.Links <= 1 { // renamed by another mount
+			for _, e := range slices.Clone(n.names) {
+				delete(e.parent.kids, e.name)
+			}
+			n.names = nil
+		}
+		f.attach(n, d, name, dec.part, dec.shadowed)
+	}
+	f.setObject(n, o)
+	n.seen = f.age
+	f.settle(n)
+	return n
+}
+
+// written reports whether o is what our own write made of the node's object: with versioning on, that has a new id.
+func (n *node) written(o *bucket.Object) bool { return n.obj.Version == o.Version }
+
+// chunk resolves a directory for long parts: it exists if a part that begins so does.
+func (f *FS) chunk(ctx context.Context, d *node, name string, dec decoded) (*node, error) {
+	n := d.kids[name]
+	depth := len(dec.part) / chunkBytes
+	exists := false
+	err := f.parts(ctx, d.base()+dec.part, d.base(), func(part string, o *bucket.Object, isDir bool) error {
+		for _, shadowed := range []bool{false, true} {
+			chain := encode(part, shadowed)
+			exists = exists || len(chain) > depth && chain[depth-1] == name
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !exists {
+		if n != nil {
+			f.detach(n, d, name)
+		}
+		return nil, syscall.ENOENT
+	}
+	if n == nil {
+		n = &node{begun: dec.part}
+		f.number(n, inoOfPath(d.base()+dec.part))
+		f.attach(n, d, name, dec.part, false)
+	}
+	f.setDir(n, nil)
+	n.seen = f.age
+	f.settle(n)
+	return n, nil
+}
+
+// parts calls f for each part that stands directly below base in keys with the prefix: objects, then directories that
+// share their name, in order of key. A directory is told once.
+func (f *FS) parts(ctx context.Context, prefix, base string, emit func(part string, o *bucket.Object, isDir bool) error) error {
+	c := f.view.Scan(bucket.Scan{Prefix: prefix, Dirs: true})
+	for c.Next(ctx) {
+		key := c.Key()
+		rest := key[len(base):]
+		if part, _, below := strings.Cut(rest, "/"); below {
+			if err := emit(part, nil, true); err != nil {
+				return err
+			}
+			c.Seek(base + part + "0") // the byte after the slash
+			continue
+		}
+		o := c.Object()
+		if o == nil {
+			break
+		}
+		if rest == "" && o.Size == 0 {
+			continue // the directory's own marker
+		}
+		if err := emit(rest, o, false); err != nil {
+			return err
+		}
+	}
+	return wrap(c.Err())
+}
+
+// Lookup implements vfs.FS.
+func (f *FS) Lookup(ctx context.Context, dir vfs.Ino, name string) (vfs.Attr, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.getDir(dir)
+	if err == nil {
+		err = f.refresh(ctx)
+	}
+	if err != nil {
+		return vfs.Attr{}, err
+	}
+	n, err := f.child(ctx, d, name)
+	if err != nil {
+		return vfs.Attr{}, err
+	}
+	return f.refer(n), nil
+}
+
+// refer counts a reference to a node.
+func (f *FS) refer(n *node) vfs.Attr {
+	n.refs++
+	f.settle(n)
+	return f.attr(n)
+}
+
+// GetAttr implements vfs.FS.
+func (f *FS) GetAttr(ctx context.Context, ino vfs.Ino) (vfs.Attr, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, err := f.get(ino)
+	if err == nil {
+		err = f.current(ctx, n)
+	}
+	if err != nil {
+		return vfs.Attr{}, err
+	}
+	return f.attr(n), nil
+}
+
+// current looks a node up again if the bucket has changed. One that is gone by now keeps what was known of it.
+func (f *FS) current(ctx context.Context, n *node) error {
+	if err := f.refresh(ctx); err != nil {
+		return err
+	}
+	if n == f.root {
+		if n.seen == f.age {
+			return nil
+		}
+		rec, err := f.view.Dir(ctx, "")
+		if err != nil && !errs.Is(err, errs.NotFound) {
+			return wrap(err)
+		}
+		if rec != nil || n.seen == 0 { // without a record, what this mount was told stays
+			f.setDir(n, rec)
+		}
+		n.seen = f.age
+		return nil
+	}
+	if n.gone || n.fresh || n.seen == f.age || len(n.names) == 0 {
+		return nil
+	}
+	e := n.names[0]
+	if _, err := f.child(ctx, e.parent, e.name); err != nil && err != syscall.ENOENT {
+		return err
+	}
+	return nil
+}
+
+// ReadDir implements vfs.FS; names come in order.
+func (f *FS) ReadDir(ctx context.Context, dir vfs.Ino) ([]vfs.DirEntry, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.get(dir)
+	if err == nil && !d.dir {
+		err = syscall.ENOTDIR
+	}
+	if err == nil {
+		err = f.refresh(ctx)
+	}
+	if err != nil || d.gone {
+		return nil, err
+	}
+	return f.list(ctx, d)
+}
+
+// list lists a directory: what the bucket has, and what isn't there yet.
+func (f *FS) list(ctx context.Context, d *node) ([]vfs.DirEntry, error) {
+	type object struct {
+		part string
+		o    *bucket.Object
+	}
+	var objects []object
+	var entries []vfs.DirEntry
+	dirs := map[string]bool{}
+	seen := map[string]bool{}
+	depth := len(d.begun) / chunkBytes
+	add := func(part string, shadowed bool, ino vfs.Ino, mode vfs.Mode) {
+		chain := encode(part, shadowed)
+		if len(chain) <= depth {
+			return // its name is short enough to stand in the directory proper
+		}
+		name := chain[depth]
+		if seen[name] {
+			return
+		}
+		seen[name] = true
+		if len(chain) > depth+1 {
+			ino, mode = inoOfPath(d.base()+part[:(depth+1)*chunkBytes]), vfs.ModeDir
+		}
+		if k := d.kids[name]; k != nil {
+			ino = k.ino
+		}
+		entries = append(entries, vfs.DirEntry{Name: name, Ino: ino, Mode: mode & vfs.ModeType})
+	}
+	base := d.base()
+	err := f.parts(ctx, d.prefix(), base, func(part string, o *bucket.Object, isDir bool) error {
+		if !isDir {
+			objects = append(objects, object{part, o})
+			return nil
+		}
+		dirs[part] = true
+		rec, err := f.view.Dir(ctx, base+part+"/")
+		if err != nil && !errs.Is(err, errs.NotFound) {
+			return wrap(err)
+		}
+		add(part, false, f.dirIno(base+part+"/", rec), vfs.ModeDir)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range objects {
+		mode, ino := vfs.ModeRegular, inoOfID(k.o.ID)
+		if n := f.ids[k.o.ID]; n != nil {
+			ino = n.ino
+		}
+		if k.o.Posix != nil && vfs.Mode(k.o.Posix.Mode)&vfs.ModeType != 0 {
+			mode = vfs.Mode(k.o.Posix.Mode)
+		}
+		add(k.part, dirs[k.part], ino, mode)
+	}
+	for name, k := range d.kids {
+		if !seen[name] && (k.fresh || k.dir && k.holdsFresh()) {
+			entries = append(entries, vfs.DirEntry{Name: name, Ino: k.ino, Mode: vfs.Mode(k.px.Mode) & vfs.ModeType})
+		}
+	}
+	slices.SortFunc(entries, func(a, b vfs.DirEntry) int { return cmp.Compare(a.Name, b.Name) })
+	return entries, nil
+}
