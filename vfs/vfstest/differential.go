@@ -31,7 +31,7 @@ func Differential(t *testing.T, c Config) {
 			t.Fatal(err)
 		}
 		k := newKernel(tb{t, rt}, dir)
-		fs := c.New(t)
+		fs := c.New(tb{t, rt})
 		s := &subject{ns: vfs.NewNamespace(vfs.Mount{FS: fs})}
 		defer s.close()
 		gen := genOp(c)
@@ -60,7 +60,7 @@ func Differential(t *testing.T, c Config) {
 	})
 }
 
-// tb lets newKernel clean up with the rapid case and not with the whole test.
+// tb cleans up with the rapid case and not with the whole test.
 type tb struct {
 	testing.TB
 	rt *rapid.T
@@ -279,3 +279,61 @@ func (noFile) SetAttr(vfs.SetAttr) error          { return syscall.EBADF }
 func (noFile) ReadDir() ([]vfs.DirEntry, error)   { return nil, syscall.EBADF }
 func (noFile) Sync() error                        { return syscall.EBADF }
 func (noFile) Flags() int                         { return 0 }
+
+// Tree describes everything in a filesystem, a line for each path: for comparing two.
+func Tree(t Failer, fs vfs.FS) []string {
+	ctx := context.Background()
+	ns := vfs.NewNamespace(vfs.Mount{FS: fs})
+	var lines []string
+	var visit func(dir string)
+	visit = func(dir string) {
+		list, err := ns.ReadDir(ctx, vfs.Cred{}, "", dir)
+		if err != nil {
+			t.Fatalf("listing %s: %v", dir, err)
+		}
+		for _, e := range list {
+			p := filepath.Join(dir, e.Name)
+			a, err := ns.Lstat(ctx, vfs.Cred{}, "", p)
+			if err != nil {
+				t.Fatalf("lstat %s: %v", p, err)
+			}
+			if a.Mode&vfs.ModeType != e.Mode || a.Ino != e.Ino {
+				t.Fatalf("%s is listed as %o, inode %d, and is %o, inode %d", p, e.Mode, e.Ino, a.Mode, a.Ino)
+			}
+			line := p + vfsAttrWord(nil, a)
+			switch names, err := ns.ListXattr(ctx, vfs.Cred{}, "", p, false); {
+			case err == nil:
+				line += fmt.Sprint(" ", names)
+			case err != syscall.EOPNOTSUPP:
+				t.Fatalf("listing attributes of %s: %v", p, err)
+			}
+			switch {
+			case a.Mode.IsSymlink():
+				target, err := ns.Readlink(ctx, vfs.Cred{}, "", p)
+				if err != nil {
+					t.Fatalf("readlink %s: %v", p, err)
+				}
+				line += " → " + target
+			case a.Mode.IsRegular():
+				f, err := ns.Open(ctx, vfs.Cred{}, "", p, vfs.O_RDONLY, 0)
+				if err != nil {
+					t.Fatalf("open %s: %v", p, err)
+				}
+				b, err := io.ReadAll(f)
+				f.Close()
+				line += " " + bytesWord(err, b)
+			}
+			lines = append(lines, line)
+			if a.Mode.IsDir() {
+				visit(p)
+			}
+		}
+	}
+	visit("/")
+	return lines
+}
+
+// Failer is what Tree needs of a test.
+type Failer interface {
+	Fatalf(format string, args ...any)
+}

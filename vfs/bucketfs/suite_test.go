@@ -1,0 +1,89 @@
+package bucketfs_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"agentrun.dev/blob/memory"
+	"agentrun.dev/bucket"
+	kvmemory "agentrun.dev/kv/memory"
+	"agentrun.dev/vfs"
+	"agentrun.dev/vfs/bucketfs"
+	"agentrun.dev/vfs/vfstest"
+)
+
+var ctx = context.Background()
+
+// newBucket makes an empty bucket in a store in memory.
+func newBucket(t testing.TB) *bucket.Bucket {
+	t.Helper()
+	s, err := bucket.Open(ctx, bucket.Options{KV: kvmemory.New(), Blobs: memory.New(memory.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if _, err := s.Create(ctx, "files", bucket.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.Bucket(ctx, "files")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func newFS(t testing.TB, b *bucket.Bucket) *bucketfs.FS {
+	t.Helper()
+	fs, err := bucketfs.New(ctx, b, bucketfs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := fs.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return fs
+}
+
+// mounted remembers the bucket for the check.
+type mounted struct {
+	*bucketfs.FS
+	b *bucket.Bucket
+}
+
+// config compares what a filesystem shows with what another one finds that has just been mounted on the same bucket, and
+// with a read-only one on a view.
+var config = vfstest.Config{
+	New: func(t testing.TB) vfs.FS {
+		b := newBucket(t)
+		return &mounted{newFS(t, b), b}
+	},
+	Check: func(t *rapid.T, fs vfs.FS) {
+		m := fs.(*mounted)
+		want := vfstest.Tree(t, fs)
+		other, err := bucketfs.New(ctx, m.b, bucketfs.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close(ctx)
+		if got := vfstest.Tree(t, other); !slices.Equal(got, want) {
+			t.Fatalf("mounted again, the bucket has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		v, err := m.b.View(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frozen := bucketfs.NewView(v, bucketfs.Options{})
+		defer frozen.Close(ctx)
+		if got := vfstest.Tree(t, frozen); !slices.Equal(got, want) {
+			t.Fatalf("the view has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	},
+}
+
+func TestDifferential(t *testing.T) { vfstest.Differential(t, config) }
