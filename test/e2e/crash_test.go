@@ -235,8 +235,8 @@ func read(ctx context.Context, client *minio.Client, bucket, name string) ([]byt
 	return b, err
 }
 
-// TestForeignFolder starts the server on folders that aren't its own: it refuses and changes nothing.
-func TestForeignFolder(t *testing.T) {
+// TestDataIsFile starts the server on something that is no folder: it refuses.
+func TestDataIsFile(t *testing.T) {
 	if k := harness.Under(t); k != harness.AgentRun {
 		t.Skipf("%s takes any folder: this runs against AgentRun only", k)
 	}

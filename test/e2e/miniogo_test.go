@@ -101,6 +101,9 @@ func (m *minioScript) streams() {
 	})
 	for _, c := range []minio.ChecksumType{minio.ChecksumCRC32, minio.ChecksumCRC32C, minio.ChecksumCRC64NVME, minio.ChecksumSHA1, minio.ChecksumSHA256} {
 		m.step("trailing "+c.String(), func(s *script) {
+			if s.Server.Kind == harness.Versitygw {
+				s.t.Skip("versitygw reads another checksum than minio-go sends, whose trailer ends in an odd line break")
+			}
 			m.put(s, m.trailing, "trailing", body[:100_000], minio.PutObjectOptions{Checksum: c})
 			info, err := m.plain.StatObject(m.ctx, minioBucket, "trailing", minio.StatObjectOptions{Checksum: true})
 			must(s, err)
