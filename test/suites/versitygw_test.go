@@ -23,10 +23,11 @@ func TestVersitygw(t *testing.T) {
 		// The suite starts ./versitygw for calls of its own admin interface; there is none in the session's folder.
 		r := s.Exec(harness.Tool(t, "versitygw"), append([]string{"test", "--access", s.Server.AccessKey, "--secret", s.Server.SecretKey,
 			"--endpoint", s.Server.Endpoint}, args...)...)
-		if !strings.Contains(r.Stdout, "RAN: ") {
+		found := result.FindAllStringSubmatch(r.Stdout, -1)
+		if len(args) > 1 && !strings.Contains(r.Stdout, "RAN: ") || len(found) == 0 {
 			t.Fatalf("the suite didn't come to its end:\n%s\n%s", r.Stdout, r.Stderr)
 		}
-		return result.FindAllStringSubmatch(r.Stdout, -1)
+		return found
 	}
 	results := map[string]outcome{}
 	for _, args := range [][]string{{"full-flow", "--parallel"}, {"full-flow", "--versioning-enabled", "--parallel"}} {
