@@ -303,7 +303,13 @@ func (w *writer) queue(t *txn) error {
 	}
 	r, st := w.r, &w.t.snap
 	t.refs = append(t.refs, r)
-	t.publish = func() { r.pub.Store(st) }
+	also := t.publish
+	t.publish = func() {
+		r.pub.Store(st)
+		if also != nil {
+			also()
+		}
+	}
 	if err := w.s.commits.enqueue(t); err != nil {
 		return err
 	}

@@ -8,15 +8,6 @@ import (
 
 var errSoon = errs.Msg(errs.Unsupported, "bucket", "", "lands within the hour")
 
-func (s *Store) Diff(ctx context.Context, a, b, prefix string, f func(Change) error) error {
-	return errSoon
-}
-func (s *Store) Merge(ctx context.Context, source string, o MergeOptions) (*MergeResult, error) {
-	return nil, errSoon
-}
-func (s *Store) Rebase(ctx context.Context, fork string, o MergeOptions) (*MergeResult, error) {
-	return nil, errSoon
-}
 func (s *Store) Usage(ctx context.Context, name string) (*Usage, error) { return nil, errSoon }
 func (s *Store) GC(ctx context.Context) (*GCResult, error)              { return nil, errSoon }
 func (s *Store) Fsck(ctx context.Context, o FsckOptions) (*FsckReport, error) {
