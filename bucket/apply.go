@@ -80,11 +80,11 @@ func (r *ref) settlePayload(ctx context.Context, ops []Op) error {
 				return err
 			}
 			if old != nil && (len(old.data.extents) > 0 || old.data.spread) || ops[i].Offset+p.Size > maxInline {
-				ref, err := r.s.segments.Put(ctx, p.inline)
+				x, err := r.s.putStaged(ctx, p.inline)
 				if err != nil {
 					return err
 				}
-				p.extents, p.inline = []extent{{ref.Segment, ref.Slot, 0, p.Size}}, nil
+				p.extents, p.inline = []extent{x}, nil
 			}
 		}
 		slots = slots || len(p.extents) > 0
@@ -111,7 +111,7 @@ func (r *ref) apply(ctx context.Context, ops []Op, o ApplyOptions) ([]*Object, e
 	}
 	for i := range ops {
 		if p := ops[i].Payload; p != nil {
-			p.used = true
+			p.taken()
 		}
 	}
 	r.s.folds.consider(r)

@@ -430,6 +430,9 @@ type step struct {
 	cut   map[string]bool // keys that batch deletes
 	steps int
 	gone  GCResult
+	dry   bool   // nothing is committed; pins don't count
+	bytes uint64 // of payload that would go with records, rather than with slots
+	nodes uint64 // bytes of tree nodes that would go
 }
 
 func (st *step) del(key []byte) {
@@ -525,15 +528,39 @@ func (st *step) loseNode(ctx context.Context, id uint64) error {
 	}
 	st.batch.Delete(nodeKey(id))
 	st.gone.Nodes++
+	if st.dry {
+		if err := st.weigh(ctx, id); err != nil {
+			return err
+		}
+	}
 	return st.l.s.eachReference(ctx, id, func(child uint64) error {
 		st.todo = append(st.todo, event{kind: loseNode, a: child})
 		return nil
 	}, func(r segment.Ref) error { return st.loseSlot(ctx, r) })
 }
 
+// weigh adds up what a node would give back that isn't in slots.
+func (st *step) weigh(ctx context.Context, id uint64) error {
+	b, err := st.l.s.nodes.Node(ctx, tree.ID(id))
+	if err != nil {
+		return err
+	}
+	st.nodes += uint64(len(b))
+	n, err := tree.Decode(b)
+	if err != nil || n.Level() > 0 {
+		return err
+	}
+	for i := range n.Len() {
+		if k := n.Key(i); k[0] == planeObject || k[0] == planeVersion {
+			st.bytes += recordBytes(n.Value(i))
+		}
+	}
+	return nil
+}
+
 // loose reports whether nothing holds a view or delta any more, edges of this very step not counted.
 func (st *step) loose(ctx context.Context, kind byte, id uint64, edges byte) (bool, error) {
-	if st.l.s.pins.has(pin{kind, id}) {
+	if !st.dry && st.l.s.pins.has(pin{kind, id}) {
 		return false, nil
 	}
 	free := true

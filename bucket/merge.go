@@ -520,9 +520,12 @@ func (m *merging) applyAside(ctx context.Context) error {
 			}
 			return m.asideEdits(ctx, b, st, seq), nil
 		},
-		// Deciding again is cheaper than remembering a million keys: any object written meanwhile counts.
-		touched: func(key string) bool { return key[0] == planeObject },
-		more:    m.remember,
+		touched: func(key string) bool {
+			a, err1 := m.base.lookup(ctx, key)
+			b, err2 := m.theirs.lookup(ctx, key)
+			return err1 != nil || err2 != nil || key[0] == planeObject && string(a.val) != string(b.val)
+		},
+		more: m.remember,
 	})
 	m.res.Version = agentrun.Version(v)
 	return err

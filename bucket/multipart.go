@@ -185,11 +185,11 @@ func (b *Bucket) PutPart(ctx context.Context, key, id string, number int, p *Pay
 	}
 	xs := p.extents
 	if len(xs) == 0 && p.Size > 0 {
-		ref, err := b.s.segments.Put(ctx, p.inline)
+		x, err := b.s.putStaged(ctx, p.inline)
 		if err != nil {
 			return nil, err
 		}
-		xs = []extent{{ref.Segment, ref.Slot, 0, p.Size}}
+		xs = []extent{x}
 		p.extents, p.inline = xs, nil
 	}
 	if err := b.s.segments.Sync(ctx); err != nil {
@@ -199,7 +199,7 @@ func (b *Bucket) PutPart(ctx context.Context, key, id string, number int, p *Pay
 	if err := b.putPart(ctx, key, id, rec); err != nil {
 		return nil, err
 	}
-	p.used = true
+	p.taken()
 	return &rec.part, nil
 }
 
@@ -218,11 +218,12 @@ func (b *Bucket) CopyPart(ctx context.Context, key, id string, number int, src *
 	}
 	if ok {
 		if n > 0 {
-			ref, err := b.s.segments.Put(ctx, small[off:off+n])
+			x, err := b.s.putStaged(ctx, small[off:off+n])
 			if err != nil {
 				return nil, err
 			}
-			rec.extents = []extent{{ref.Segment, ref.Slot, 0, n}}
+			rec.extents = []extent{x}
+			defer b.s.staged.drop(rec.extents)
 			if err := b.s.segments.Sync(ctx); err != nil {
 				return nil, err
 			}

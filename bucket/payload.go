@@ -80,11 +80,11 @@ func (s *Store) stage(ctx context.Context, r io.Reader, size, inline int64) (p *
 		if end && p.extents == nil && p.Size <= inline {
 			p.inline = append([]byte(nil), (*buf)[:n]...)
 		} else if n > 0 {
-			ref, err := s.segments.Put(ctx, (*buf)[:n])
+			x, err := s.putStaged(ctx, (*buf)[:n])
 			if err != nil {
 				return p, err
 			}
-			p.extents = append(p.extents, extent{ref.Segment, ref.Slot, 0, int64(n)})
+			p.extents = append(p.extents, x)
 		}
 		if end {
 			break
@@ -92,6 +92,61 @@ func (s *Store) stage(ctx context.Context, r io.Reader, size, inline int64) (p *
 	}
 	sum.Sum(p.MD5[:0])
 	return p, s.ended(nil, p.Size, size, nil)
+}
+
+// staged is the set of slots that hold payload which isn't published yet: no count speaks for them.
+type staged struct {
+	mu    sync.Mutex
+	slots map[segment.Ref]struct{}
+}
+
+func (t *staged) add(r segment.Ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.slots == nil {
+		t.slots = make(map[segment.Ref]struct{})
+	}
+	t.slots[r] = struct{}{}
+}
+
+func (t *staged) drop(xs []extent) {
+	if len(xs) == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, x := range xs {
+		delete(t.slots, segment.Ref{Segment: x.seg, Slot: x.slot})
+	}
+}
+
+func (t *staged) has(r segment.Ref) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.slots[r]
+	return ok
+}
+
+func (t *staged) any() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.slots) > 0
+}
+
+// putStaged puts bytes into a slot of their own, staged until use or discard.
+func (s *Store) putStaged(ctx context.Context, p []byte) (extent, error) {
+	ref, err := s.segments.Put(ctx, p)
+	if err != nil {
+		return extent{}, err
+	}
+	s.staged.add(ref)
+	return extent{ref.Segment, ref.Slot, 0, int64(len(p))}, nil
+}
+
+// taken notes that a payload has been published.
+func (p *Payload) taken() {
+	p.used = true
+	p.s.staged.drop(p.extents)
 }
 
 // ended checks that a body had the announced length: neither less nor, for a reader given, more.
@@ -120,7 +175,7 @@ func (p *Payload) Discard() {
 	if p == nil || p.used || len(p.extents) == 0 {
 		return
 	}
-	p.used = true
+	p.taken()
 	if _, err := p.s.freePayload(context.Background(), refsOf(p.extents)); err != nil {
 		p.s.log.Warn("staged bytes could not be given back", "error", err)
 	}

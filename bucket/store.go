@@ -66,6 +66,7 @@ type Store struct {
 	folded map[uint64]bool     // views that folds replaced since the last eviction
 
 	past   pastCache
+	staged staged
 	snapMu sync.Mutex
 
 	barrier sync.RWMutex // fsck excludes all changes
@@ -103,12 +104,26 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		s.segments.Close()
 		return nil, err
 	}
+	from, to, crashed, err := s.openMark(ctx)
+	if err != nil {
+		s.segments.Close()
+		return nil, err
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.commits.start(s)
 	s.ledger.start(s)
 	s.folds.start(s)
 	s.workers.Add(1)
 	go s.housekeep()
+	if crashed {
+		s.workers.Add(1)
+		go func() {
+			defer s.workers.Done()
+			if err := s.sweep(s.ctx, from, to); err != nil && s.ctx.Err() == nil {
+				s.log.Warn("orphaned payload stays; fsck --repair removes it", "error", err)
+			}
+		}()
+	}
 	return s, nil
 }
 
@@ -203,7 +218,18 @@ func (s *Store) Close() error {
 	s.ledger.stop()
 	<-s.ledger.stopped
 	s.commits.stop()
-	return s.segments.Close()
+	var last uint64
+	list, err := s.segments.Segments(context.Background())
+	for _, seg := range list {
+		last = max(last, seg.ID)
+	}
+	if err2 := s.segments.Close(); err == nil {
+		err = err2
+	}
+	if err != nil || s.staged.any() {
+		return err // the next opening looks for orphans
+	}
+	return s.mark(last, true)
 }
 
 // Metrics counts what a store has done since it was opened.
