@@ -1,6 +1,9 @@
 package command
 
-import "agentrun.dev/command/coreutils"
+import (
+	"agentrun.dev/command/coreutils"
+	"agentrun.dev/command/grep"
+)
 
 // list is every command that there is. It is never changed.
 var list = []Command{
@@ -10,6 +13,9 @@ var list = []Command{
 	{"cut", coreutils.Cut},
 	{"echo", coreutils.Echo},
 	{"false", coreutils.False},
+	{"egrep", grep.Egrep},
+	{"fgrep", grep.Fgrep},
+	{"grep", grep.Grep},
 	{"head", coreutils.Head},
 	{"ls", coreutils.Ls},
 	{"mkdir", coreutils.Mkdir},

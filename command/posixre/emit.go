@@ -14,6 +14,8 @@ type emitter struct {
 	newline bool // ^ and $ match at lines
 	noNL    bool // . and negated sets don't match a newline
 	fold    bool
+	notBOL  bool
+	shift   int // groups around the expression, which back-references must count
 	// complex is set when Go's syntax can't say it: back-references, and word edges next to what may be a word
 	// character or not.
 	complex bool
@@ -52,7 +54,7 @@ func (e *emitter) node(n *node) {
 		e.repeat(n)
 	case opBackref:
 		e.complex = true
-		fmt.Fprintf(&e.b, `(?:\%d)`, n.n)
+		fmt.Fprintf(&e.b, `(?:\%d)`, n.n+e.shift)
 	default:
 		e.assertion(n)
 	}
@@ -60,10 +62,13 @@ func (e *emitter) node(n *node) {
 
 func (e *emitter) assertion(n *node) {
 	switch n.op {
-	case opBOL:
-		if e.newline {
+	case opBOL, opBegin:
+		switch {
+		case e.notBOL:
+			e.b.WriteString(never(e.dotnet))
+		case n.op == opBOL && e.newline:
 			e.b.WriteString("(?m:^)")
-		} else {
+		default:
 			e.b.WriteString(`\A`)
 		}
 	case opEOL:
@@ -72,8 +77,6 @@ func (e *emitter) assertion(n *node) {
 		} else {
 			e.b.WriteString(`\z`)
 		}
-	case opBegin:
-		e.b.WriteString(`\A`)
 	case opEnd:
 		e.b.WriteString(`\z`)
 	case opWordB:
@@ -260,4 +263,12 @@ func (e *emitter) setRune(r rune) {
 	default:
 		e.b.WriteRune(r)
 	}
+}
+
+// never is an expression that matches nothing.
+func never(dotnet bool) string {
+	if dotnet {
+		return "(?!)"
+	}
+	return `[^\x00-\x{10FFFF}]`
 }

@@ -11,7 +11,8 @@ var (
 	ErrBracket   = errors.New("Unmatched [, [^, [:, [., or [=")
 	ErrParen     = errors.New(`Unmatched ( or \(`)
 	ErrRParen    = errors.New(`Unmatched ) or \)`)
-	ErrBrace     = errors.New(`Unmatched { or \{`)
+	ErrBrace     = errors.New(`Unmatched \{`)
+	ErrClassForm = errors.New("character class syntax is [[:space:]], not [:space:]")
 	ErrBraceBody = errors.New(`Invalid content of \{\}`)
 	ErrRange     = errors.New("Invalid range end")
 	ErrRepeat    = errors.New("Invalid preceding regular expression")
@@ -38,6 +39,13 @@ type parser struct {
 	backref bool
 	depth   int
 	nodes   int
+	grep    bool
+	warned  []string
+}
+
+// warn notes an operator that has nothing to repeat.
+func (p *parser) warn(operator string) {
+	p.warned = append(p.warned, operator+" at start of expression")
 }
 
 func (p *parser) ere() bool { return p.flavor == Extended }
@@ -90,7 +98,12 @@ func (p *parser) sequence() (*node, error) {
 			if len(p.open) > 0 {
 				break
 			}
-			return nil, ErrRParen
+			if !p.grep || !p.ere() {
+				return nil, ErrRParen
+			}
+			n, _ := p.literal()
+			seq.sub = append(seq.sub, n)
+			continue
 		}
 		if p.nodes++; p.nodes > maxNodes {
 			return nil, ErrTooBig
@@ -134,11 +147,17 @@ func (p *parser) atom(first bool) (*node, error) {
 	case c == '*' && first && !p.ere():
 		return p.literal()
 	case (c == '*' || c == '+' || c == '?') && p.ere():
+		p.warn(string(c))
 		p.s = p.s[1:] // at the start of an expression these are ignored
 		return nil, nil
 	case c == '{' && p.ere():
-		if _, _, _, ok, _ := p.interval(p.s[1:]); ok && first {
-			return nil, ErrRepeat
+		if _, _, n, ok, _ := p.interval(p.s[1:]); ok && first {
+			if !p.grep {
+				return nil, ErrRepeat
+			}
+			p.warn("{...}")
+			p.s = p.s[1+n:]
+			return nil, nil
 		}
 		return p.literal()
 	}
@@ -354,6 +373,14 @@ func (p *parser) badInterval(s string, i int) (int, int, int, bool, error) {
 
 // bracket parses a bracket expression after its [.
 func (p *parser) bracket() (*node, error) {
+	if p.grep && p.s != "" && p.s[0] == ':' {
+		if body, _, ok := strings.Cut(p.s, "]"); ok && len(body) > 1 && strings.HasSuffix(body, ":") {
+			return nil, ErrClassForm
+		}
+	}
+	if p.grep && p.s == "" {
+		return nil, errors.New("Invalid regular expression")
+	}
 	st := &set{}
 	if strings.HasPrefix(p.s, "^") {
 		st.negated = true

@@ -39,6 +39,10 @@ type Options struct {
 	Multiline bool // ^ and $ match at every line
 	NoNewline bool // . and negated sets don't match a newline
 	First     bool // prefer the first alternative, not the longest match
+	Grep      bool // as grep reads extended syntax: a ) alone is a literal, an interval with nothing before it is ignored
+	// Wrap is put before and after the expression, in a syntax that both engines read.
+	Wrap   [2]string
+	NotBOL bool // the text's start is no start of a line: ^ and \` don't match
 }
 
 // MatchTimeout bounds one search by the backtracking engine.
@@ -57,35 +61,86 @@ type Regexp struct {
 	groups  int
 	literal string
 	exact   bool
+	warned  []string
 }
+
+// Warnings are remarks on the pattern, as grep prints them.
+func (re *Regexp) Warnings() []string { return re.warned }
 
 // Compile compiles a pattern.
 func Compile(pattern string, o Options) (*Regexp, error) {
-	if len(pattern) > MaxPattern {
-		return nil, ErrTooBig
-	}
-	if o.Flavor == Perl {
-		return compilePerl(pattern, o)
-	}
-	p := parser{s: pattern, flavor: o.Flavor, closed: map[int]bool{}}
-	tree, err := p.alternatives()
+	all, err := CompileAny([]string{pattern}, o)
 	if err != nil {
 		return nil, err
 	}
-	if p.s != "" {
-		return nil, ErrRParen
+	return all[0], nil
+}
+
+// CompileAny compiles patterns of which any may match: into one expression if the engine can, else into several.
+func CompileAny(patterns []string, o Options) ([]*Regexp, error) {
+	if o.Flavor == Perl {
+		re, err := compilePerl(strings.Join(patterns, "|"), o)
+		return []*Regexp{re}, err
 	}
-	re := &Regexp{groups: p.groups}
+	trees := make([]*node, len(patterns))
+	p := parser{flavor: o.Flavor, grep: o.Grep}
+	for i, pattern := range patterns {
+		if len(pattern) > MaxPattern {
+			return nil, ErrTooBig
+		}
+		p.s, p.closed, p.open, p.nodes = pattern, map[int]bool{}, nil, 0
+		if len(patterns) > 1 {
+			p.groups = 0 // back-references count within their own pattern
+		}
+		tree, err := p.alternatives()
+		if err != nil {
+			return nil, err
+		}
+		trees[i] = tree
+	}
+	if len(trees) == 1 || !p.backref {
+		tree := trees[0]
+		if len(trees) > 1 {
+			tree = &node{op: opAlt, sub: trees}
+		}
+		re, err := compileTree(tree, p.groups, o)
+		if err != nil {
+			return nil, err
+		}
+		re.warned = p.warned
+		if re.fast != nil || len(trees) == 1 {
+			return []*Regexp{re}, nil
+		}
+	}
+	all := make([]*Regexp, len(trees))
+	for i, tree := range trees {
+		var err error
+		if all[i], err = compileTree(tree, 9, o); err != nil {
+			return nil, err
+		}
+	}
+	all[0].warned = p.warned
+	return all, nil
+}
+
+func compileTree(tree *node, groups int, o Options) (re *Regexp, err error) {
+	re = &Regexp{groups: groups}
 	if !o.Fold {
 		re.literal, re.exact = required(tree)
 	}
-	e := emitter{newline: o.Multiline, noNL: o.NoNewline, fold: o.Fold}
+	e := emitter{newline: o.Multiline, noNL: o.NoNewline, fold: o.Fold, notBOL: o.NotBOL}
 	if o.Fold {
 		e.b.WriteString("(?i)")
 	}
+	e.b.WriteString(o.Wrap[0])
 	e.node(tree)
+	e.b.WriteString(o.Wrap[1])
+	if o.Wrap[0] != "" {
+		re.exact = false
+	}
 	if !e.complex {
 		if re.fast, err = regexp.Compile(e.b.String()); err == nil {
+			re.groups = re.fast.NumSubexp()
 			if !o.First {
 				re.fast.Longest()
 			}
@@ -96,8 +151,13 @@ func Compile(pattern string, o Options) (*Regexp, error) {
 			return nil, ErrTooBig
 		}
 	}
-	e = emitter{dotnet: true, newline: o.Multiline, noNL: o.NoNewline, fold: o.Fold}
+	e = emitter{dotnet: true, newline: o.Multiline, noNL: o.NoNewline, fold: o.Fold, notBOL: o.NotBOL}
+	if strings.HasSuffix(o.Wrap[0], "(") && !strings.HasSuffix(o.Wrap[0], "(?:") {
+		e.shift = 1
+	}
+	e.b.WriteString(o.Wrap[0])
 	e.node(tree)
+	e.b.WriteString(o.Wrap[1])
 	return re.backtracking(e.b.String(), o.Fold)
 }
 
@@ -270,14 +330,18 @@ func compilePerl(pattern string, o Options) (*Regexp, error) {
 		flags = "(?" + flags + ")"
 	}
 	re := &Regexp{}
-	if fast, err := regexp.Compile(flags + pattern); err == nil && !strings.Contains(pattern, `\C`) {
+	open, end := o.Wrap[0], o.Wrap[1]
+	if open == "" {
+		open, end = "(?:", ")"
+	}
+	if fast, err := regexp.Compile(flags + open + pattern + end); err == nil && !strings.Contains(pattern, `\C`) {
 		re.fast, re.groups = fast, fast.NumSubexp()
 		if tree, err := syntax.Parse(pattern, syntax.Perl); err == nil && !o.Fold && tree.Op == syntax.OpLiteral && tree.Flags&syntax.FoldCase == 0 {
-			re.literal, re.exact = string(tree.Rune), true
+			re.literal, re.exact = string(tree.Rune), o.Wrap[0] == ""
 		}
 		return re, nil
 	}
-	return re.backtracking(flags+perlRewrite(pattern), o.Fold)
+	return re.backtracking(flags+open+perlRewrite(pattern)+end, o.Fold)
 }
 
 // perlRewrite turns what PCRE has and regexp2 lacks into what it has. \K becomes a look-behind around what precedes it,

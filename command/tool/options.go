@@ -30,6 +30,7 @@ type Spec struct {
 	Fail    int // exit status of a mistake in the arguments; zero means 1
 	Order   getopt.Order
 	NoHelp  bool // --help and --version are no options of this command
+	Terse   bool // a mistake prints the first synopsis, before the pointer to --help
 }
 
 // Keys of the options that every command has, and the first of those that commands number themselves.
@@ -71,9 +72,19 @@ func (t *T) ParseArgs(s *Spec, args []string) (opts []getopt.Opt, operands []str
 		}
 	}
 	if err != nil {
-		t.UsageError(s.failure(), "%s", err)
+		t.Warn("%s", err)
+		t.Misused(s)
 	}
 	return found, operands
+}
+
+// Misused ends the command after a mistake in its arguments has been reported.
+func (t *T) Misused(s *Spec) {
+	if s.Terse {
+		t.Out.Flush()
+		fmt.Fprintf(t.Stderr(), "Usage: %s %s\n", t.Name, s.Usage[0])
+	}
+	t.Try(s.failure())
 }
 
 func (s *Spec) failure() int {
