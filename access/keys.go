@@ -274,3 +274,11 @@ func random(encode func([]byte) string, n int) string {
 
 // newSecret returns 200 random bits in characters that no shell, URL or command line treats specially.
 func newSecret() string { return strings.ToLower(random(base32.StdEncoding.EncodeToString, 40)) }
+
+// RootID returns the id of the root key that isn't stored, or "".
+func (k *Keys) RootID() string {
+	if k.root == nil {
+		return ""
+	}
+	return k.root.ID
+}

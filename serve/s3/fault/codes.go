@@ -70,4 +70,6 @@ var (
 	SignatureDoesNotMatch                     = &Fault{Status: 403, Code: "SignatureDoesNotMatch", Message: "The request signature we calculated does not match the signature you provided. Check your key and signing method."}
 	SlowDown                                  = &Fault{Status: 503, Code: "SlowDown", Message: "Please reduce your request rate."}
 	XAmzContentSHA256Mismatch                 = &Fault{Status: 400, Code: "XAmzContentSHA256Mismatch", Message: "The provided 'x-amz-content-sha256' header does not match what was computed."}
+	MissingSecurityHeader                     = &Fault{Status: 404, Code: "MissingSecurityHeader", Message: "Your request was missing a required header."}
+	UnexpectedContent                         = &Fault{Status: 400, Code: "UnexpectedContent", Message: "This request does not support content."}
 )

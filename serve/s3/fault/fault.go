@@ -53,6 +53,13 @@ func (f *Fault) Text(message string) *Fault {
 	return &c
 }
 
+// As returns a copy with another code.
+func (f *Fault) As(code string) *Fault {
+	c := *f
+	c.Code = code
+	return &c
+}
+
 // Argument returns an InvalidArgument that names the argument and the value given.
 func Argument(name, value, message string) *Fault {
 	return InvalidArgument.Text(message).With("ArgumentName", name, "ArgumentValue", value)

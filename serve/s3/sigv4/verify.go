@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -193,4 +194,18 @@ func (s *Signature) signs(name string) bool {
 		}
 	}
 	return false
+}
+
+// Presign returns the query of a URL that lets its bearer do one request until it expires. q holds further parameters.
+func Presign(method, host, path string, q Query, accessKey, secret, region string, now time.Time, expires time.Duration) string {
+	s := &Signature{Credential: Credential{accessKey, now.UTC().Format("20060102"), region, "s3"}, SignedHeaders: "host",
+		PayloadHash: Unsigned, stamp: now.UTC().Format(stampLayout)}
+	q = append(append(Query(nil), q...), Param{"X-Amz-Algorithm", algorithm},
+		Param{"X-Amz-Credential", accessKey + "/" + string(s.appendScope(nil))}, Param{"X-Amz-Date", s.stamp},
+		Param{"X-Amz-Expires", strconv.FormatInt(int64(expires/time.Second), 10)}, Param{"X-Amz-SignedHeaders", "host"})
+	r := &http.Request{Method: method, Host: host, URL: &url.URL{Path: path}}
+	sum := sha256.Sum256(s.appendCanonical(nil, r, q))
+	text := append(append([]byte(algorithm+"\n"+s.stamp+"\n"), s.appendScope(nil)...), '\n')
+	sig := DeriveKey(secret, s.Credential).Sign(hex.AppendEncode(text, sum[:]))
+	return string(q.appendCanonical(nil)) + "&X-Amz-Signature=" + sig
 }
