@@ -193,7 +193,7 @@ func (c *call) pageOfBuckets() (*bucketPage, error) {
 		after = string(b)
 	}
 	page := &bucketPage{}
-	err := c.store.List(c.r.Context(), bucket.Page{Prefix: c.q.Get("prefix"), After: after}, func(i *bucket.Info) error {
+	err := c.store.ListPage(c.r.Context(), bucket.Page{Prefix: c.q.Get("prefix"), After: after}, func(i *bucket.Info) error {
 		if !c.key.Allows(access.Read, i.ID) {
 			return nil
 		}

@@ -232,7 +232,7 @@ func crcShift(crc uint64, n int64, poly uint64, width int) uint64 {
 // setChecksums adds an object's checksums to the response.
 func setChecksums(h http.Header, sums []bucket.Checksum) {
 	for _, s := range sums {
-		if a := findAlgorithm(s.Algorithm); a != nil {
+		if a := findAlgorithm(s.Algorithm); a != nil && s.Value != "" {
 			h[a.header] = []string{s.Value}
 			h["X-Amz-Checksum-Type"] = []string{checksumType(s.Composite)}
 		}

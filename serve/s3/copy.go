@@ -63,7 +63,7 @@ func (c *call) openSource() (*source, error) {
 	if !c.key.Allows(access.Read, b.ID()) {
 		return nil, fault.AccessDenied
 	}
-	v, err := c.sourceView(b, name)
+	v, err := c.sourceView(b)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (c *call) openSource() (*source, error) {
 }
 
 // sourceView opens the source bucket as it is, or at the snapshot that the request names.
-func (c *call) sourceView(b *bucket.Bucket, name string) (*bucket.View, error) {
+func (c *call) sourceView(b *bucket.Bucket) (*bucket.View, error) {
 	at, err := c.snapshotAt()
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (c *call) sourceView(b *bucket.Bucket, name string) (*bucket.View, error) {
 	if at == 0 {
 		return b.View(c.r.Context())
 	}
-	v, err := c.store.View(c.r.Context(), name, at)
+	v, err := b.ViewAt(c.r.Context(), at)
 	return v, as(err, errs.NotFound, fault.NoSuchSnapshot.With("SnapshotVersion", at.String()))
 }
 

@@ -69,7 +69,7 @@ func (c *call) fail(err error) {
 		panic(http.ErrAbortHandler)
 	}
 	f := toFault(err)
-	if f.Status >= 500 {
+	if f.Status >= 500 && f.Code != fault.NotImplemented.Code {
 		c.o.Log.Error("s3 request failed", "request", c.id, "method", c.r.Method, "bucket", c.name, "key", c.path, "error", err)
 	}
 	if c.started {

@@ -281,7 +281,7 @@ func (c *call) view(ctx context.Context) (*bucket.View, error) {
 	if at == 0 {
 		return c.b.View(ctx)
 	}
-	v, err := c.store.View(ctx, c.name, at)
+	v, err := c.b.ViewAt(ctx, at)
 	if errs.Is(err, errs.NotFound) || errs.Is(err, errs.Invalid) {
 		return nil, fault.NoSuchSnapshot.With("SnapshotVersion", at.String())
 	}
