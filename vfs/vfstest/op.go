@@ -63,9 +63,12 @@ func genOp(c Config) *rapid.Generator[op] {
 		return p
 	})
 	calls := []string{"open", "open", "open", "read", "write", "write", "pread", "pwrite", "seek", "ftruncate", "fstat", "fchmod", "close", "close",
-		"stat", "lstat", "access", "mkdir", "mkdir", "unlink", "rmdir", "rename", "rename", "chmod", "chown", "truncate", "readdir"}
+		"stat", "lstat", "access", "mkdir", "mkdir", "unlink", "rmdir", "rename", "rename", "chmod", "truncate", "readdir"}
+	if !c.NoOwners {
+		calls = append(calls, "chown", "lchown")
+	}
 	if !c.NoSymlinks {
-		calls = append(calls, "symlink", "readlink", "lchown")
+		calls = append(calls, "symlink", "readlink")
 	}
 	if !c.NoLinks {
 		calls = append(calls, "link", "link")
@@ -84,6 +87,9 @@ func genOp(c Config) *rapid.Generator[op] {
 		o.path, o.to = path.Draw(t, "path"), path.Draw(t, "to")
 		o.off = int64(rapid.SampledFrom([]int{0, 1, 5, 100, 4096, 5000, 65536, 70000, 200000}).Draw(t, "off"))
 		o.mode = uint32(rapid.SampledFrom([]int{0o644, 0o755, 0o777, 0o600, 0o000, 0o4755, 0o2755, 0o1777, 0o2775, 0o6711, 0o2644}).Draw(t, "mode"))
+		if c.NoSetID {
+			o.mode &^= 0o6000
+		}
 		switch o.call {
 		case "open":
 			o.flags = rapid.SampledFrom([]int{vfs.O_RDONLY, vfs.O_WRONLY, vfs.O_RDWR, vfs.O_RDWR}).Draw(t, "access")

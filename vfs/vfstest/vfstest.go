@@ -17,5 +17,5 @@ type Config struct {
 	// Check, if set, looks at a filesystem after a random sequence; all files are closed.
 	Check func(t *rapid.T, fs vfs.FS)
 
-	NoSymlinks, NoLinks, NoDevices, NoXattrs, NoOwners, NoExchange bool
+	NoSymlinks, NoLinks, NoDevices, NoXattrs, NoOwners, NoSetID, NoExchange bool
 }
