@@ -223,10 +223,12 @@ func putMeta(p []byte, h head, slot, size uint32) {
 }
 
 func metaChecksum(p []byte, salt uint64) uint32 {
-	var b [8]byte
-	le.PutUint64(b[:], salt)
-	crc := crc32.Update(0, castagnoli, b[:])
-	crc = crc32.Update(crc, castagnoli, p[:28])
+	crc := ^uint32(0)
+	for range 8 { // by hand, since the package would have the bytes on the heap
+		crc = castagnoli[byte(crc)^byte(salt)] ^ crc>>8
+		salt >>= 8
+	}
+	crc = crc32.Update(^crc, castagnoli, p[:28])
 	return crc32.Update(crc, castagnoli, p[metaLen:])
 }
 

@@ -173,7 +173,7 @@ const scanChunk = 1 << 20
 // Damage to one slot doesn't hide those that follow.
 func scan(ctx context.Context, r io.ReaderAt, h head, size int64) (scanned, error) {
 	out := scanned{end: headLen}
-	buf := make([]byte, scanChunk+maxMeta)
+	buf := make([]byte, min(scanChunk+maxMeta, size))
 	payload := make([]byte, blockSize)
 	for pos := int64(headLen); pos+metaLen <= size; {
 		if err := ctx.Err(); err != nil {
