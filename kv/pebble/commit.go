@@ -84,9 +84,11 @@ func fill(pb *pebble.Batch, b *kv.Batch) error {
 }
 
 // apply checks the batch and gives it to the log and the memtable. It doesn't wait for the sync, so the next commit
-// can join the same one. A turn that isn't given back, because Pebble panicked or hangs, stops every later commit;
-// they learn it from dead.
-func (s *Store) apply(ctx context.Context, b *kv.Batch, pb *pebble.Batch) (err error) {
+// can join the same one.
+//
+// Pebble stalls a writer until a flush has made room. If the store dies meanwhile, no flush ever does; so the writer
+// runs beside the call, which can leave it behind. It keeps its turn then, and with it everybody else out.
+func (s *Store) apply(ctx context.Context, b *kv.Batch, pb *pebble.Batch) error {
 	select {
 	case s.turn <- struct{}{}:
 	case <-s.dead:
@@ -94,7 +96,21 @@ func (s *Store) apply(ctx context.Context, b *kv.Batch, pb *pebble.Batch) (err e
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-s.turn }()
+	done := make(chan error, 1)
+	go func() {
+		err := s.applyInTurn(b, pb)
+		<-s.turn
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-s.dead:
+		return s.failed("commit")
+	}
+}
+
+func (s *Store) applyInTurn(b *kv.Batch, pb *pebble.Batch) (err error) {
 	defer s.recovered("commit", &err)
 	if err := s.failed("commit"); err != nil {
 		return err

@@ -15,12 +15,15 @@ func (l logger) Errorf(string, ...any) {}
 
 func (l logger) Fatalf(format string, args ...any) { l.s.poison(fmt.Errorf(format, args...)) }
 
+// emptyTable is how Pebble reports a flush that succeeded and had nothing to write. It doesn't export the error.
+const emptyTable = "pebble: empty table"
+
 // listener watches flushes. Pebble repeats one that fails without end, and blocks commits for ever once its memtables
 // are full; so commits are refused, with the cause, from the first failure until a flush succeeds.
 func (s *Store) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		FlushEnd: func(i pebble.FlushInfo) {
-			if i.Err == nil {
+			if i.Err == nil || i.Err.Error() == emptyTable {
 				s.flushErr.Store(nil)
 			} else if !vfs.IsNoSpaceError(i.Err) { // space deals with a full disk
 				err := i.Err

@@ -2,8 +2,8 @@
 //
 // A commit is a record in Pebble's write-ahead log, synced before Commit returns; concurrent commits share one sync.
 // Pebble ends the process when its log can't be written. This package doesn't let it: a store that failed is
-// poisoned, its files are fenced against whatever Pebble still does in the background, and every later call gives an
-// errs.Unavailable that names the cause. A full disk is kept from Pebble altogether: see space.
+// poisoned, the disk is fenced against whatever Pebble still does in the background, and every later call gives an
+// errs.Unavailable that names the cause. See fenceFS for errors, and space for the full disk.
 package pebble
 
 import (
@@ -34,7 +34,7 @@ const (
 	ctxEvery = 256 // pairs between two looks at a scan's context
 
 	// closeWait is how long the Close of a poisoned store waits for Pebble, which may be stuck for ever.
-	closeWait = 2 * time.Second
+	closeWait = 500 * time.Millisecond
 )
 
 // Options tune a store. The zero value works.
@@ -106,7 +106,8 @@ func Open(dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, lock: lock, fence: new(fence), turn: make(chan struct{}, 1), dead: make(chan struct{})}
+	s := &Store{dir: dir, lock: lock, turn: make(chan struct{}, 1), dead: make(chan struct{})}
+	s.fence = &fence{poison: s.poison}
 	s.space = newSpace(base, dir, o.FreeFloor, o.Ballast)
 	if err := s.open(base, o); err != nil {
 		s.fence.shut()
@@ -130,7 +131,7 @@ func (s *Store) open(base vfs.FS, o Options) (err error) {
 		return err
 	}
 	if cause := s.cause.Load(); cause != nil {
-		go s.db.Close() // fenced; may never return
+		_ = s.db.Close()
 		return *cause
 	}
 	return nil
@@ -147,7 +148,7 @@ func (s *Store) options(base vfs.FS, o Options) *pebble.Options {
 	}
 	po := &pebble.Options{
 		Cache:                       pebble.NewCache(cacheBytes),
-		FS:                          &fenceFS{FS: vfs.OnDiskFull(base, s.space.exhausted), fence: s.fence},
+		FS:                          &fenceFS{vfs.OnDiskFull(base, s.space.exhausted), s.fence},
 		FormatMajorVersion:          pebble.FormatNewest,
 		Logger:                      logger{s},
 		EventListener:               s.listener(),
@@ -218,9 +219,9 @@ func (s *Store) poison(cause error) {
 	s.die.Do(func() {
 		// The kind of a cause says nothing about the call that it is reported to.
 		cause = errors.New(cause.Error())
-		s.cause.Store(&cause)
-		close(s.dead)
+		s.cause.Store(&cause) // before anything that was lost can be acknowledged
 		s.fence.shut()
+		close(s.dead)
 	})
 }
 
