@@ -61,3 +61,5 @@ require (
 	mvdan.cc/sh/v3 v3.14.1
 	pgregory.net/rapid v1.3.0
 )
+
+require golang.org/x/tools v0.51.0 // indirect

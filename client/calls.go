@@ -156,12 +156,12 @@ func (c *Client) Fsck(ctx context.Context, in api.Fsck, progress func(api.Progre
 	return stream[api.None, api.FsckResult](ctx, c, http.MethodPost, path("fsck"), nil, in, nil, progress)
 }
 
-// ReadObject opens an object of a bucket, as it was at a version or is at 0. The caller closes the reader, whose end
-// is checked: a transfer that was cut off is io.ErrUnexpectedEOF.
-func (c *Client) ReadObject(ctx context.Context, bucket string, at api.Version, key string) (io.ReadCloser, error) {
+// ReadObject opens an object of a bucket, as it is or, with at, was at a version, snapshot or time. The caller closes the
+// reader, whose end is checked: a transfer that was cut off is io.ErrUnexpectedEOF.
+func (c *Client) ReadObject(ctx context.Context, bucket, at, key string) (io.ReadCloser, error) {
 	q := url.Values{"key": {key}} // a key may hold slashes and dots in every place, which paths don't survive
-	if at != 0 {
-		q.Set("at", at.String())
+	if at != "" {
+		q.Set("at", at)
 	}
 	resp, err := c.do(ctx, http.MethodGet, path("buckets", bucket, "object"), q, "*/*", nil)
 	if err != nil {

@@ -2,7 +2,9 @@ package rest
 
 import (
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +20,21 @@ func (s *server) describe(w http.ResponseWriter, r *request) error {
 	if _, err := query(r); err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, api.Server{Version: s.Version, S3Endpoint: s.S3Endpoint, Region: s.Region, Started: s.started})
+	return answer(w, http.StatusOK, api.Server{Version: s.Version, S3Endpoint: s.s3Endpoint(r), Region: s.Region, Started: s.started})
+}
+
+// s3Endpoint returns where S3 is; an endpoint without a host is on the one that the request was sent to.
+func (s *server) s3Endpoint(r *request) string {
+	u, err := url.Parse(s.S3Endpoint)
+	if err != nil || u.Port() == "" || u.Hostname() != "" {
+		return s.S3Endpoint
+	}
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = strings.Trim(r.Host, "[]")
+	}
+	u.Host = net.JoinHostPort(host, u.Port())
+	return u.String()
 }
 
 func (s *server) storeUsage(w http.ResponseWriter, r *request) error {
@@ -174,24 +190,24 @@ func (s *server) bucketUsage(w http.ResponseWriter, r *request) error {
 	return answer(w, http.StatusOK, api.Usage{Objects: u.Objects, Bytes: u.Bytes, Unique: u.Unique, Shared: u.Shared, Metadata: u.Metadata})
 }
 
-// readObject sends an object's bytes, as they are now or were at a version. Whatever they are, a browser must not take
+// readObject sends an object's bytes, as they are now or were at a version, snapshot or time. Whatever they are, a browser must not take
 // them for a page of this server's.
 func (s *server) readObject(w http.ResponseWriter, r *request) error {
 	q, err := query(r, "key", "at")
 	if err != nil {
 		return err
 	}
-	var at api.Version
-	if q["at"] != "" {
-		if err := at.UnmarshalText([]byte(q["at"])); err != nil {
-			return errs.New(errs.Invalid, "read object", "at", err)
-		}
-	}
 	name := r.PathValue("name")
 	if _, err := s.allowed(r, access.Read, name); err != nil {
 		return err
 	}
-	v, err := s.store.View(r.Context(), name, agentrun.Version(at))
+	var at agentrun.Version
+	if q["at"] != "" {
+		if _, at, err = s.store.Point(r.Context(), name+"@"+q["at"]); err != nil {
+			return err
+		}
+	}
+	v, err := s.store.View(r.Context(), name, at)
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,10 @@ import (
 
 // Options configure the handler; the zero value serves buckets and keys, and no commands.
 type Options struct {
-	Version    string // of the program, as clients are told
-	S3Endpoint string // where the same buckets are served over S3, as clients are told
+	Version string // of the program, as clients are told
+	// S3Endpoint is where the same buckets are served over S3, as clients are told. Without a host, as in "https://:7071",
+	// it is the host that the client itself used.
+	S3Endpoint string
 	Region     string // "auto" if empty
 	Runner     Runner // runs commands; nil refuses them
 	// MaxExecs is how many commands may run at once; 0 is 64. ExecTimeout ends each of them; 0 is an hour.

@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"path"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"agentrun.dev/api"
+	"agentrun.dev/client"
+	"agentrun.dev/cmd/agentrun/internal/sandbox"
+	"agentrun.dev/cmd/agentrun/internal/server"
+	"agentrun.dev/errs"
+)
+
+// runFlags are what 'run' was asked for.
+type runFlags struct {
+	buckets, volumes, env []string
+	dir, data             string
+}
+
+func (a *app) run() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run [--bucket NAME[:PATH][:ro] | -v HOSTDIR:PATH[:ro]]... [-w DIR] [-e NAME=VALUE]... [--] COMMAND [ARG...]",
+		Short: "Run a command in a sandbox, over a fork or by itself",
+		Long: `Run a command in a sandbox. It sees nothing of this machine but what is given to it. A COMMAND by
+itself is a shell script; with arguments, it is run as it stands.
+
+With --bucket the server runs it over the bucket, which is the start directory, /workspace: what it
+writes are objects at once, and 'rm -rf /' harms that bucket only. Further buckets are at /NAME.
+
+Without --bucket it runs in this process, in memory, and leaves nothing behind, except in folders that
+are given with -v. With --data too, over a bucket of a store that no server has open.
+
+The exit status is the command's own; 125 if AgentRun failed, 126 if the command can't be run, 127 if
+there is none.`,
+		Example: a.example(`
+  agentrun run -- 'echo hello | wc -c'
+  agentrun run --bucket task-42 -- grep -rn TODO src
+  agentrun run --bucket task-42 --bucket datasets:/data:ro -- 'wc -l /data/*.csv > counts.txt'
+  agentrun run -v .:/src:ro -w /src -- 'find . -name "*.go" | wc -l'`),
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.wrapped = true
+			if len(args) == 0 || args[0] == "" {
+				return usage("run", "which command?").WithHint("agentrun run [--bucket NAME] -- COMMAND")
+			}
+			if len(args) == 1 {
+				args = []string{"sh", "-c", args[0]}
+			}
+			return a.runCommand(cmd.Context(), &f, args)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SetInterspersed(false) // the command's own flags are its own
+	fs.StringArrayVar(&f.buckets, "bucket", nil, "a bucket, the first at /workspace, others at /NAME (repeatable)")
+	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "a folder of this machine (repeatable)")
+	fs.StringVarP(&f.dir, "workdir", "w", "", "start directory (default /workspace)")
+	fs.StringArrayVarP(&f.env, "env", "e", nil, "a variable of the command's environment (repeatable)")
+	fs.StringVar(&f.data, "data", "", "directory of a store that no server has open")
+	a.bucketFlag(cmd, "bucket")
+	return cmd
+}
+
+// runCommand checks what was asked for, then runs it on the server or here.
+func (a *app) runCommand(ctx context.Context, f *runFlags, args []string) error {
+	mounts, err := parseMounts(f.buckets)
+	if err != nil {
+		return err
+	}
+	hosts, err := parseVolumes(f.volumes)
+	if err != nil {
+		return err
+	}
+	for _, e := range f.env {
+		if strings.IndexByte(e, '=') <= 0 {
+			return usage("-e "+e, "want NAME=VALUE")
+		}
+	}
+	if f.dir != "" && !path.IsAbs(f.dir) {
+		return usage("-w "+f.dir, "want an absolute path of the sandbox")
+	}
+	taken := map[string]bool{}
+	for i, m := range mounts {
+		at := m.Path
+		if at == "" {
+			at = "/" + m.Bucket
+			if i == 0 {
+				at = sandbox.Workspace
+			}
+		}
+		if taken[at] {
+			return usage("--bucket "+m.Bucket, "there is one at "+at+" already")
+		}
+		taken[at] = true
+	}
+	for _, h := range hosts {
+		if taken[h.Path] {
+			return usage("-v "+h.Host+":"+h.Path, "there is something at "+h.Path+" already")
+		}
+		taken[h.Path] = true
+	}
+	if f.data != "" && len(mounts) == 0 {
+		return usage("--data", "which bucket of it?").WithHint("add --bucket NAME")
+	}
+	e := api.Exec{Args: args, Env: f.env, Dir: f.dir, Mounts: mounts}
+	if len(mounts) > 0 && f.data == "" {
+		if len(hosts) > 0 {
+			return usage("-v", "the server runs the command, and has no folders of this machine").
+				WithHint("leave out --bucket, or give the store itself with --data DIR")
+		}
+		return a.runRemote(ctx, e)
+	}
+	return a.runHere(ctx, f.data, e, hosts)
+}
+
+// parseMounts reads NAME[:PATH][:ro].
+func parseMounts(list []string) ([]api.Mount, error) {
+	var out []api.Mount
+	for _, s := range list {
+		m := api.Mount{Bucket: s}
+		m.Bucket, m.ReadOnly = cutMode(s)
+		if name, at, ok := strings.Cut(m.Bucket, ":"); ok {
+			m.Bucket, m.Path = name, at
+			if !path.IsAbs(at) {
+				return nil, usage("--bucket "+s, "want NAME, NAME:PATH or NAME:PATH:ro, with an absolute path")
+			}
+			m.Path = path.Clean(at)
+		}
+		if m.Bucket == "" || m.Path == "/" {
+			return nil, usage("--bucket "+s, "want NAME, NAME:PATH or NAME:PATH:ro")
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// parseVolumes reads HOSTDIR:PATH[:ro].
+func parseVolumes(list []string) ([]sandbox.Host, error) {
+	var out []sandbox.Host
+	for _, s := range list {
+		rest, ro := cutMode(s)
+		i := strings.LastIndexByte(rest, ':')
+		if i <= 0 || !path.IsAbs(rest[i+1:]) || path.Clean(rest[i+1:]) == "/" {
+			return nil, usage("-v "+s, "want HOSTDIR:PATH or HOSTDIR:PATH:ro, with an absolute path of the sandbox")
+		}
+		h := sandbox.Host{Host: rest[:i], Path: path.Clean(rest[i+1:]), ReadOnly: ro}
+		if st, err := os.Stat(h.Host); err != nil {
+			return nil, usage("-v "+s, fileError("open", h.Host, err).Error())
+		} else if !st.IsDir() {
+			return nil, usage("-v "+s, h.Host+" isn't a folder")
+		}
+		out = append(out, h)
+	}
+	return out, nil
+}
+
+// cutMode takes :ro or :rw from the end.
+func cutMode(s string) (rest string, readOnly bool) {
+	if rest, ok := strings.CutSuffix(s, ":ro"); ok {
+		return rest, true
+	}
+	return strings.TrimSuffix(s, ":rw"), false
+}
+
+// forwarded are the signals that are the command's to handle, with their names.
+var forwarded = map[os.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT", syscall.SIGTERM: "TERM",
+	syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2"}
+
+// withSignals calls f with the names of the signals that this process gets meanwhile.
+func withSignals(f func(<-chan string)) {
+	in := make(chan os.Signal, 8)
+	for s := range forwarded {
+		signal.Notify(in, s)
+	}
+	names, done, ended := make(chan string, 8), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case s := <-in:
+				select {
+				case names <- forwarded[s]:
+				default:
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	f(names)
+	signal.Stop(in)
+	close(done)
+	<-ended
+}
+
+// runRemote has the server run the command.
+func (a *app) runRemote(ctx context.Context, e api.Exec) (err error) {
+	c, err := a.connect()
+	if err != nil {
+		return err
+	}
+	withSignals(func(names <-chan string) {
+		a.status, err = c.Exec(ctx, e, client.Streams{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Signals: names})
+	})
+	return a.advise(err)
+}
+
+// runHere runs the command in this process: over a store's buckets or, without one, in memory.
+func (a *app) runHere(ctx context.Context, data string, e api.Exec, hosts []sandbox.Host) (err error) {
+	s := sandbox.Spec{Args: e.Args, Env: e.Env, Dir: e.Dir, Hosts: hosts, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr}
+	if data != "" {
+		store, err := server.OpenStore(ctx, data, server.StoreOptions{Existing: true})
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if closeErr := store.Close(); err == nil {
+				err = closeErr
+			}
+		}()
+		s.Store = store.Store
+		for i, m := range e.Mounts {
+			info, err := store.Info(ctx, m.Bucket)
+			if err != nil {
+				return err
+			}
+			at := m.Path
+			if at == "" {
+				at = "/" + m.Bucket
+				if i == 0 {
+					at = sandbox.Workspace
+				}
+			}
+			s.Buckets = append(s.Buckets, sandbox.Bucket{Info: info, Path: at, ReadOnly: m.ReadOnly})
+		}
+	}
+	withSignals(func(names <-chan string) {
+		s.Signals = sandbox.Numbers(ctx, names)
+		a.status, err = sandbox.Run(ctx, s)
+	})
+	if err != nil && errs.KindOf(err) == errs.Other {
+		return errs.New(errs.Other, "run", e.Args[0], err)
+	}
+	return err
+}

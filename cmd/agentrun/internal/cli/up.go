@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"agentrun.dev/cmd/agentrun/internal/server"
+	"agentrun.dev/cmd/agentrun/internal/settings"
+	"agentrun.dev/errs"
+)
+
+func (a *app) up() *cobra.Command {
+	c := server.Config{Version: version()}
+	cmd := &cobra.Command{
+		Use:   "up [--data DIR] [--listen HOST:PORT] [--s3-listen HOST:PORT]",
+		Short: "Run a server until it is told to end",
+		Long: `Run a server until SIGINT or SIGTERM: the API at --listen, S3 at --s3-listen, everything kept in one
+directory. Port 0 takes a free one; what is printed is what was taken. The other commands find the
+server through a file in the user's configuration folder.
+
+The root key comes from AGENTRUN_ACCESS_KEY_ID and AGENTRUN_SECRET_ACCESS_KEY; without them one is
+made in DIR/root-key.json. Addresses that others can reach need TLS. /healthz, /readyz and /metrics
+are at the API's address.`,
+		Example: a.example(`
+  agentrun up
+  agentrun up --data /var/lib/agentrun --listen 0.0.0.0:7070 --s3-listen 0.0.0.0:7071 --tls-self-signed
+  agentrun up --listen 127.0.0.1:0 --s3-listen 127.0.0.1:0 --json`),
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.Data == "" {
+				dir, err := a.dataDir()
+				if err != nil {
+					return err
+				}
+				c.Data = dir
+			}
+			abs, err := filepath.Abs(c.Data)
+			if err != nil {
+				return errs.New(errs.Invalid, "up", c.Data, err)
+			}
+			c.Data = abs
+			c.Root = settings.RootKey{ID: a.Getenv("AGENTRUN_ACCESS_KEY_ID"), Secret: a.Getenv("AGENTRUN_SECRET_ACCESS_KEY")}
+			c.Log = slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			return a.serve(cmd.Context(), c)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Data, "data", "", "directory of the store (default ~/.local/share/agentrun)")
+	f.StringVar(&c.Listen, "listen", "127.0.0.1:7070", "address of the API")
+	f.StringVar(&c.S3Listen, "s3-listen", "127.0.0.1:7071", "address of S3")
+	f.StringVar(&c.TLSCert, "tls-cert", "", "file with the certificate, in PEM")
+	f.StringVar(&c.TLSKey, "tls-key", "", "file with its private key, in PEM")
+	f.BoolVar(&c.SelfSigned, "tls-self-signed", false, "make a certificate, and keep it in DIR/tls")
+	f.StringSliceVar(&c.Domains, "s3-domain", nil, "domain below which the first label names a bucket (repeatable)")
+	f.DurationVar(&c.History, "history", time.Hour, "how far back any moment of a bucket can be read")
+	return cmd
+}
+
+// dataDir is where a server keeps its store if nobody says otherwise.
+func (a *app) dataDir() (string, error) {
+	if dir := a.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "agentrun"), nil
+	}
+	home, err := a.HomeDir()
+	if err != nil {
+		return "", errs.New(errs.Invalid, "up", "", err).WithHint("say where to keep the store: --data DIR")
+	}
+	return filepath.Join(home, ".local", "share", "agentrun"), nil
+}
+
+// serve runs a server until a signal. A second signal ends the process at once.
+func (a *app) serve(ctx context.Context, c server.Config) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if c.History == 0 {
+		c.History = -1 // none, as the flag's zero says
+	}
+	s, err := server.Start(ctx, c)
+	if err != nil {
+		return err
+	}
+	found := &settings.Context{Endpoint: s.Endpoint, S3Endpoint: s.S3Endpoint, Region: "auto", APIKey: s.Root.Token(),
+		CACert: s.CACert, CACertFile: s.CACertFile, Data: c.Data, PID: os.Getpid(), Started: time.Now().UTC()}
+	file, err := a.contextFile()
+	if err == nil {
+		err = settings.WriteContext(file, found)
+	}
+	if err != nil { // the server runs all the same; commands must be told where
+		fmt.Fprintf(a.Stderr, "%s: %v\n  other commands need --endpoint %s and --key\n", a.Name, err, s.Endpoint)
+	} else {
+		defer settings.RemoveContext(file, found)
+	}
+	a.announce(s, found, file)
+	go func() { // ends with ctx, which ends with this function
+		<-ctx.Done()
+		stop()
+	}()
+	return s.Run(ctx)
+}
+
+// announce says where the server is and how to use it. It never prints the secret.
+func (a *app) announce(s *server.Server, c *settings.Context, file string) {
+	if a.json {
+		b, _ := json.Marshal(struct {
+			Endpoint    string `json:"endpoint"`
+			S3Endpoint  string `json:"s3Endpoint"`
+			Region      string `json:"region"`
+			AccessKeyID string `json:"accessKeyId"`
+			RootKeyFile string `json:"rootKeyFile,omitempty"`
+			CACertFile  string `json:"caCertFile,omitempty"`
+			Data        string `json:"data"`
+			Context     string `json:"context"`
+			PID         int    `json:"pid"`
+		}{s.Endpoint, s.S3Endpoint, c.Region, s.Root.ID, s.RootKeyFile, s.CACertFile, c.Data, file, c.PID})
+		a.out.printf("%s\n", b)
+		return
+	}
+	line := func(label, value string) { a.out.printf("  %s %s\n", a.out.paint(dim, pad(label, 9)), value) }
+	a.out.printf("%s\n", a.out.paint(bold, "AgentRun is up"))
+	line("API", s.Endpoint)
+	line("S3", s.S3Endpoint+"  (any region, path or virtual-host style)")
+	line("data", c.Data)
+	if s.RootKeyFile != "" {
+		line("root key", s.Root.ID+", its secret in "+s.RootKeyFile)
+	} else {
+		line("root key", s.Root.ID+", from the environment")
+	}
+	if s.CACertFile != "" {
+		line("trust", s.CACertFile)
+	}
+	a.out.printf(`
+Use it from another terminal:
+  eval "$(agentrun env)"                      # for aws-cli, S3 SDKs, rclone, tigris
+  agentrun buckets create base
+  agentrun cp -r . s3://base/
+  agentrun forks create base --name task-1    # at once, whatever the size
+  agentrun run --bucket task-1 -- 'ls | wc -l'
+
+Ctrl-C ends it.
+`)
+}

@@ -1,0 +1,31 @@
+// Command agentrun is AgentRun in one binary: the server, and every command that speaks with it.
+//
+// Installed under the name tigris, it takes the storage commands as Tigris prints them.
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"agentrun.dev/cmd/agentrun/internal/cli"
+)
+
+func main() {
+	os.Exit(run())
+}
+
+// run is main for the tests, too: it returns the exit status.
+func run() int {
+	app := cli.App{
+		Name:      strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe"),
+		Stdin:     os.Stdin,
+		Stdout:    os.Stdout,
+		Stderr:    os.Stderr,
+		Getenv:    os.Getenv,
+		ConfigDir: os.UserConfigDir,
+		HomeDir:   os.UserHomeDir,
+	}
+	return app.Run(context.Background(), os.Args[1:])
+}
