@@ -151,21 +151,30 @@ type storeCollector struct {
 	stored func(ctx context.Context) (payload, index uint64, err error)
 }
 
-// The store's metrics.
-func (c *storeCollector) descs() (buckets, forks, objects, bytes, stored *prometheus.Desc) {
-	d := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(name, help, labels, nil)
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+// described are the store's metrics.
+func described() map[string]*prometheus.Desc {
+	return map[string]*prometheus.Desc{
+		"buckets":      desc("agentrun_buckets", "Buckets, forks included."),
+		"forks":        desc("agentrun_forks", "Buckets that are forks."),
+		"objects":      desc("agentrun_objects", "Objects in all buckets; what forks share counts in each."),
+		"bytes":        desc("agentrun_bytes", "Bytes of the objects in all buckets; what forks share counts in each."),
+		"stored":       desc("agentrun_stored_bytes", "Bytes on the disk, by kind: payload, index.", "kind"),
+		"open":         desc("agentrun_open_buckets", "Buckets that are held in memory."),
+		"commits":      desc("agentrun_commits_total", "Commits made durable, each with one sync of the log."),
+		"transactions": desc("agentrun_transactions_total", "Changes acknowledged; commits group them."),
+		"folds":        desc("agentrun_folds_total", "Deltas folded into trees."),
+		"collected":    desc("agentrun_collected_total", "Things collected since nothing referred to them, by kind: view, node, slot.", "kind"),
+		"freed":        desc("agentrun_collected_bytes_total", "Bytes of payload given back."),
 	}
-	return d("agentrun_buckets", "Buckets, forks included."), d("agentrun_forks", "Buckets that are forks."),
-		d("agentrun_objects", "Objects in all buckets; what forks share counts in each."),
-		d("agentrun_bytes", "Bytes of the objects in all buckets; what forks share counts in each."),
-		d("agentrun_stored_bytes", "Bytes on the disk, by kind: payload, index.", "kind")
 }
 
 // Describe implements prometheus.Collector.
 func (c *storeCollector) Describe(ch chan<- *prometheus.Desc) {
-	buckets, forks, objects, bytes, stored := c.descs()
-	for _, d := range []*prometheus.Desc{buckets, forks, objects, bytes, stored} {
+	for _, d := range described() {
 		ch <- d
 	}
 }
@@ -174,31 +183,40 @@ func (c *storeCollector) Describe(ch chan<- *prometheus.Desc) {
 func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	buckets, forks, objects, bytes, stored := c.descs()
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	ds := described()
+	send := func(kind prometheus.ValueType, name string, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(ds[name], kind, v, labels...)
 	}
-	var nb, nf, no, by float64
+	var buckets, forks, objects, bytes float64
 	err := c.store.List(ctx, func(i *bucket.Info) error {
-		nb++
-		no += float64(i.Objects)
-		by += float64(i.Bytes)
+		buckets++
+		objects += float64(i.Objects)
+		bytes += float64(i.Bytes)
 		if i.Parent != nil {
-			nf++
+			forks++
 		}
 		return nil
 	})
 	if err == nil {
-		gauge(buckets, nb)
-		gauge(forks, nf)
-		gauge(objects, no)
-		gauge(bytes, by)
+		send(prometheus.GaugeValue, "buckets", buckets)
+		send(prometheus.GaugeValue, "forks", forks)
+		send(prometheus.GaugeValue, "objects", objects)
+		send(prometheus.GaugeValue, "bytes", bytes)
 	}
+	m := c.store.Metrics()
+	send(prometheus.GaugeValue, "open", float64(m.OpenBuckets))
+	send(prometheus.CounterValue, "commits", float64(m.Commits))
+	send(prometheus.CounterValue, "transactions", float64(m.Transactions))
+	send(prometheus.CounterValue, "folds", float64(m.Folds))
+	send(prometheus.CounterValue, "collected", float64(m.Collected.Views), "view")
+	send(prometheus.CounterValue, "collected", float64(m.Collected.Nodes), "node")
+	send(prometheus.CounterValue, "collected", float64(m.Collected.Slots), "slot")
+	send(prometheus.CounterValue, "freed", float64(m.Collected.Bytes))
 	if c.stored == nil {
 		return
 	}
 	if payload, index, err := c.stored(ctx); err == nil {
-		gauge(stored, float64(payload), "payload")
-		gauge(stored, float64(index), "index")
+		send(prometheus.GaugeValue, "stored", float64(payload), "payload")
+		send(prometheus.GaugeValue, "stored", float64(index), "index")
 	}
 }

@@ -124,7 +124,7 @@ func decodeStrict(b []byte, v any) error {
 	var typ *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		return errs.Msg(errs.Invalid, "read request", place(b, syntax.Offset), syntax.Error())
+		return errs.Msg(errs.Invalid, "read request", place(b, syntax.Offset-1), syntax.Error())
 	case errors.As(err, &typ):
 		where := place(b, typ.Offset)
 		if typ.Field != "" {
