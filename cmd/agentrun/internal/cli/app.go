@@ -184,7 +184,7 @@ command's own; 125 AgentRun itself failed, 126 the command can't be run, 127 the
 	f.StringVar(&a.key, "key", "", "API key <id>.<secret> (default AGENTRUN_API_KEY, else the key of that server)")
 	f.StringVar(&a.caCert, "ca-cert", "", "file with certificates to trust, in PEM (default AGENTRUN_CA_CERT)")
 	f.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.buckets(), a.snapshots(), a.forks(), a.diff(), a.merge(), a.rebase(), a.keys(), a.cp(), a.env())
+	root.AddCommand(a.buckets(), a.snapshots(), a.forks(), a.diff(), a.merge(), a.rebase(), a.keys(), a.usage(), a.cp(), a.env())
 	if a.Name == "agentrun" {
 		root.AddCommand(a.up(), a.gc(), a.fsck(), a.run(), a.version())
 	}

@@ -195,7 +195,59 @@ what they share. Access keys made for the bucket are void from now on, even if t
 		}),
 	}
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "even if it holds objects")
+	yesFlag(cmd)
 	return cmd
+}
+
+// usage says what the store takes, or what buckets take.
+func (a *app) usage() *cobra.Command {
+	return &cobra.Command{
+		Use: "usage [BUCKET...]", Short: "Show what buckets take, or the whole store",
+		Long: `Show what buckets take: 'unique' is what deleting one would give back, 'shared' what others hold as
+well, 'index' what its own list of keys takes. Without a bucket, the whole store: 'size' counts each
+bucket as if it were alone, 'payload' and 'index' are what is on the disk.`,
+		Example: a.example(`
+  agentrun usage
+  agentrun usage agent-base task-42`),
+		ValidArgsFunction: a.completeBuckets(-1),
+		Args:              cobra.ArbitraryArgs,
+		RunE: a.withServer(func(ctx context.Context, c *client.Client, args []string) error {
+			if len(args) == 0 {
+				u, err := c.StoreUsage(ctx)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.out.json(u)
+				}
+				t := newTable(">BUCKETS", ">OBJECTS", ">SIZE", ">PAYLOAD", ">INDEX")
+				t.add(count(u.Buckets, ""), count(u.Objects, ""), size(u.Bytes), size(u.Payload), size(u.Index))
+				a.out.table(t)
+				return nil
+			}
+			all := map[string]*api.Usage{}
+			t := newTable("NAME", ">OBJECTS", ">SIZE", ">UNIQUE", ">SHARED", ">INDEX")
+			for _, name := range args {
+				u, err := c.Usage(ctx, name)
+				if err != nil {
+					return err
+				}
+				all[name] = u
+				t.add(name, count(u.Objects, ""), size(u.Bytes), size(u.Unique), size(u.Shared), size(u.Metadata))
+			}
+			if a.json {
+				return a.out.json(all)
+			}
+			a.out.table(t)
+			return nil
+		}),
+	}
+}
+
+// yesFlag takes a flag that Tigris' tools have: nothing here asks.
+func yesFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolP("yes", "y", false, "")
+	_ = cmd.Flags().MarkHidden("yes")
 }
 
 // delete deletes things one after the other, up to the first that fails.

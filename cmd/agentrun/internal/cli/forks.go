@@ -93,6 +93,7 @@ a fork is refused: that is for 'buckets delete'.`,
 		}),
 	}
 	cmd.Flags().BoolP("force", "f", false, "accepted, and not needed: forks are there to be thrown away")
+	yesFlag(cmd)
 	return cmd
 }
 
@@ -184,7 +185,7 @@ func (a *app) snapshotsList() *cobra.Command {
 }
 
 func (a *app) snapshotsDelete() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "delete BUCKET SNAPSHOT...", Aliases: []string{"rm"}, Short: "Delete snapshots, named by version or name",
 		Example:           a.example(`  agentrun snapshots delete agent-base before-upgrade`),
 		Args:              cobra.MinimumNArgs(2),
@@ -193,4 +194,6 @@ func (a *app) snapshotsDelete() *cobra.Command {
 			return a.delete(args[1:], func(name string) error { return c.DeleteSnapshot(ctx, args[0], name) })
 		}),
 	}
+	yesFlag(cmd)
+	return cmd
 }

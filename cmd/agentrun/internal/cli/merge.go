@@ -63,6 +63,7 @@ func (a *app) rebase() *cobra.Command {
 func joinFlags(cmd *cobra.Command, in *api.Merge) {
 	cmd.Flags().StringVar(&in.Conflicts, "conflicts", api.Fail, "what to do where both sides changed a key: fail, ours, theirs")
 	cmd.Flags().BoolVar(&in.DryRun, "dry-run", false, "only say what would happen")
+	yesFlag(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("conflicts", cobra.FixedCompletions([]string{api.Fail, api.Ours, api.Theirs}, cobra.ShellCompDirectiveNoFileComp))
 }
 

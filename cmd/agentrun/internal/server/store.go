@@ -44,6 +44,10 @@ func OpenStore(ctx context.Context, data string, o StoreOptions) (*Store, error)
 		}
 	}
 	records, err := pebble.Open(filepath.Join(data, "kv"), pebble.Options{})
+	if errs.Is(err, errs.Unavailable) {
+		return nil, errs.New(errs.Unavailable, "", "", err).
+			WithHint("another process has the store open: stop it, or give another directory with --data")
+	}
 	if err != nil {
 		return nil, err
 	}
