@@ -58,6 +58,22 @@ func (s *Store) viewAt(ctx context.Context, r *ref, at agentrun.Version) (*pastV
 	}
 	gone := errs.Msg(errs.NotFound, "view", r.record().name+"@"+at.String(), "no snapshot, and not within the history that is kept").
 		WithHint("agentrun snapshots list " + r.record().name)
+	if o := r.record().origin; o != nil && o.at == uint64(at) { // what the bucket was forked from: its own first state
+		st, err := s.state(ctx, o.view, 0, 0)
+		if errs.Is(err, errs.NotFound) {
+			return nil, gone
+		}
+		if err != nil {
+			return nil, err
+		}
+		st.seq = uint64(at)
+		// Pinned now; was the bucket, which holds the view, still there?
+		if _, err := s.readRef(ctx, r.id); err != nil {
+			st.base.release()
+			return nil, gone
+		}
+		return &pastView{s: s, st: st, view: o.view}, nil
+	}
 	b, err := s.kv.Get(ctx, snapKey(r.id, uint64(at)))
 	if err == nil {
 		sn, err := decodeSnap(b)

@@ -248,11 +248,11 @@ func (t *transfer) download(ctx context.Context, src, dst place) error {
 	defer root.Close()
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(t.jobs)
+	if src.key != "" && !strings.HasSuffix(src.key, "/") {
+		src.key += "/" // the folder "a" doesn't hold "ab"
+	}
 	err = t.list(gctx, src, version, func(key string) error {
-		name := strings.TrimPrefix(strings.TrimPrefix(key, src.key), "/")
-		if src.key != "" && !strings.HasSuffix(src.key, "/") && !strings.HasPrefix(key, src.key+"/") {
-			return nil // "a" as a folder isn't "ab/c"
-		}
+		name := strings.TrimPrefix(key, src.key)
 		if strings.HasSuffix(key, "/") || !filepath.IsLocal(name) || path.Clean(name) != name {
 			t.skipped.Add(1)
 			return nil

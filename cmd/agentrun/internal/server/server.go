@@ -110,9 +110,10 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 	if s.store, err = OpenStore(ctx, c.Data, StoreOptions{History: c.History, Log: c.Log}); err != nil {
 		return nil, err
 	}
+	store := s.store
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.store.Close())
+			_ = store.Close()
 		}
 	}()
 	keys, err := s.openKeys(&c)
