@@ -241,10 +241,24 @@ func (ns *Namespace) Mknod(ctx context.Context, c Cred, cwd, path string, mode M
 		}
 		m, owner := c.heir(d.attr, mode)
 		if t := m & ModeType; t == 0 || t == ModeRegular {
-			return d.made(d.m.FS.Create(ctx, d.attr.Ino, w.last, ModeRegular|m&ModePerm, owner))
+			return d.touch(ctx, w.last, ModeRegular|m&ModePerm, owner)
 		}
 		return d.made(d.m.FS.Mknod(ctx, d.attr.Ino, w.last, m, rdev, owner))
 	})
+}
+
+// touch makes an empty file and closes it: a filesystem may hold it back until then.
+func (d *loc) touch(ctx context.Context, name string, mode Mode, owner Cred) error {
+	a, err := d.m.FS.Create(ctx, d.attr.Ino, name, mode, owner)
+	if err != nil {
+		return err
+	}
+	defer d.m.FS.Forget(a.Ino, 1)
+	h, err := d.m.FS.Open(ctx, a.Ino, O_WRONLY)
+	if err != nil {
+		return err
+	}
+	return h.Close()
 }
 
 // Symlink makes a symbolic link to target, which needn't exist.

@@ -86,7 +86,7 @@ func (c Cred) checkSetAttr(a Attr, s *SetAttr) error {
 		if s.GID != nil {
 			gid = *s.GID
 		}
-		if c.UID != 0 && !a.Mode.IsDir() && !c.In(gid) {
+		if c.UID != 0 && !c.In(gid) {
 			m &^= modeSGID
 		}
 		s.Mode = &m

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -222,11 +221,10 @@ func (f *FS) spill(n *node) error {
 	if d.spill != nil || d.held == 0 {
 		return nil
 	}
-	t, err := os.CreateTemp(f.opt.TempDir, "unlinked-")
+	t, err := unnamed(f.opt.TempDir)
 	if err != nil {
-		return syscall.ENOSPC
+		return err
 	}
-	_ = os.Remove(t.Name()) // the descriptor keeps it
 	buf := make([]byte, maxExtent)
 	size := d.size.Load()
 	for off := int64(0); off < size; off += maxExtent {

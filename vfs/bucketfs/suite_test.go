@@ -86,4 +86,4 @@ var config = vfstest.Config{
 	},
 }
 
-func TestDifferential(t *testing.T) { vfstest.Differential(t, config) }
+func TestConformance(t *testing.T) { vfstest.Run(t, config) }

@@ -43,7 +43,7 @@ var config = vfstest.Config{
 	},
 }
 
-func TestDifferential(t *testing.T) { vfstest.Differential(t, config) }
+func TestConformance(t *testing.T) { vfstest.Run(t, config) }
 
 // Links that leave the folder lead nowhere, or to what the sandbox itself has there.
 func TestBeneath(t *testing.T) {

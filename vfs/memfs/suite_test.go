@@ -10,4 +10,4 @@ import (
 
 var config = vfstest.Config{New: func(testing.TB) vfs.FS { return memfs.New(memfs.Options{}) }}
 
-func TestDifferential(t *testing.T) { vfstest.Differential(t, config) }
+func TestConformance(t *testing.T) { vfstest.Run(t, config) }
