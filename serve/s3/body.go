@@ -35,6 +35,8 @@ type body struct {
 	wantSHA string
 	wanted
 	sum     hash.Hash // nil: no checksum, or MD5, which the store computes anyway
+	also    *algorithm
+	alsoSum hash.Hash // a second checksum, nil without one
 	md5     [md5.Size]byte
 	haveMD5 bool
 }
@@ -42,8 +44,8 @@ type body struct {
 var sha256Pool = sync.Pool{New: func() any { return sha256.New() }}
 
 // openBody prepares the request's body. Without an announced checksum, the default one is computed; fallback, if not
-// nil, replaces it. The body must be closed.
-func (c *call) openBody(fallback *algorithm) (*body, error) {
+// nil, replaces it, and also is computed beside. The body must be closed.
+func (c *call) openBody(fallback, also *algorithm) (*body, error) {
 	b := &body{src: c.r.Body}
 	var err error
 	if b.wanted, err = wantChecksum(c.r.Header); err != nil {
@@ -93,6 +95,9 @@ func (c *call) openBody(fallback *algorithm) (*body, error) {
 	if b.alg.name != "MD5" {
 		b.sum = b.alg.get()
 	}
+	if also != nil && also != b.alg {
+		b.also, b.alsoSum = also, also.get()
+	}
 	return b, nil
 }
 
@@ -107,6 +112,10 @@ func (b *body) close() {
 	if b.sum != nil {
 		b.alg.put(b.sum)
 		b.sum = nil
+	}
+	if b.alsoSum != nil {
+		b.also.put(b.alsoSum)
+		b.alsoSum = nil
 	}
 }
 
@@ -126,6 +135,9 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	if b.sum != nil {
 		b.sum.Write(p[:n])
+	}
+	if b.alsoSum != nil {
+		b.alsoSum.Write(p[:n])
 	}
 	switch {
 	case err == nil:
@@ -173,7 +185,7 @@ func (b *body) finish(sum [md5.Size]byte) ([]bucket.Checksum, error) {
 		}
 	}
 	if b.haveMD5 && sum != b.md5 {
-		return nil, fault.BadDigest.With("ExpectedDigest", base64.StdEncoding.EncodeToString(b.md5[:]),
+		return nil, fault.BadDigest.With("ExpectedDigest", hex.EncodeToString(b.md5[:]),
 			"CalculatedDigest", base64.StdEncoding.EncodeToString(sum[:]))
 	}
 	if err := b.checkTrailers(); err != nil {
@@ -188,7 +200,11 @@ func (b *body) finish(sum [md5.Size]byte) ([]bucket.Checksum, error) {
 	if b.value != "" && got != b.value {
 		return nil, b.alg.badDigest(b.value, got)
 	}
-	return []bucket.Checksum{{Algorithm: b.alg.name, Value: got}}, nil
+	sums := []bucket.Checksum{{Algorithm: b.alg.name, Value: got}}
+	if b.alsoSum != nil {
+		sums = append(sums, bucket.Checksum{Algorithm: b.also.name, Value: encodeSum(b.alsoSum.Sum(nil))})
+	}
+	return sums, nil
 }
 
 // checkTrailers takes the checksum from the trailer that was announced; exactly that one must have come.
@@ -213,8 +229,8 @@ func (b *body) checkTrailers() error {
 }
 
 // stage stores the request's body and checks it. On success the payload must be used or discarded.
-func (c *call) stage(fallback *algorithm) (*bucket.Payload, []bucket.Checksum, error) {
-	b, err := c.openBody(fallback)
+func (c *call) stage(fallback, also *algorithm) (*bucket.Payload, []bucket.Checksum, error) {
+	b, err := c.openBody(fallback, also)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -253,7 +269,7 @@ func (c *call) readDocument(limit int64) ([]byte, error) {
 		}
 		c.r.Body, c.r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
 	}
-	b, err := c.openBody(nil)
+	b, err := c.openBody(nil, nil)
 	if err != nil {
 		return nil, err
 	}

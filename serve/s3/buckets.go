@@ -1,7 +1,6 @@
 package s3
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -46,6 +45,7 @@ func (c *call) createBucket() error {
 
 func (c *call) created() error {
 	c.w.Header()["Location"] = []string{"/" + c.name}
+	c.w.Header()["X-Amz-Bucket-Arn"] = []string{"arn:aws:s3:::" + c.name}
 	return c.ok()
 }
 
@@ -186,11 +186,10 @@ func (c *call) pageOfBuckets() (*bucketPage, error) {
 	}
 	after := ""
 	if token := c.q.Get("continuation-token"); token != "" {
-		b, err := base64.RawURLEncoding.DecodeString(token)
-		if err != nil || bucket.CheckName(string(b)) != nil {
+		if bucket.CheckName(token) != nil {
 			return nil, fault.Argument("continuation-token", token, "The continuation token provided is incorrect")
 		}
-		after = string(b)
+		after = token
 	}
 	page := &bucketPage{}
 	err := c.store.ListPage(c.r.Context(), bucket.Page{Prefix: c.q.Get("prefix"), After: after}, func(i *bucket.Info) error {
@@ -198,7 +197,7 @@ func (c *call) pageOfBuckets() (*bucketPage, error) {
 			return nil
 		}
 		if len(page.buckets) == limit {
-			page.next = base64.RawURLEncoding.EncodeToString([]byte(page.buckets[limit-1].Name))
+			page.next = page.buckets[limit-1].Name
 			return io.EOF
 		}
 		page.buckets = append(page.buckets, i)

@@ -60,7 +60,7 @@ func (c *call) openSource() (*source, error) {
 		}
 		return nil, err
 	}
-	if !c.key.Allows(access.Read, b.ID()) {
+	if !c.key.Allows(access.Read, b.ID()) || !c.expectedOwner("X-Amz-Source-Expected-Bucket-Owner") {
 		return nil, fault.AccessDenied
 	}
 	v, err := c.sourceView(b)

@@ -44,7 +44,7 @@ func (cfg *corsConfig) check() error {
 	}
 	for i := range cfg.Rules {
 		r := &cfg.Rules[i]
-		if len(r.AllowedOrigins) == 0 || len(r.AllowedMethods) == 0 || len(r.ID) > 255 || r.MaxAge != nil && *r.MaxAge < 0 {
+		if len(r.AllowedOrigins) == 0 || len(r.AllowedMethods) == 0 || len(r.ID) > 255 {
 			return fault.MalformedXML
 		}
 		for _, o := range r.AllowedOrigins {
@@ -168,7 +168,7 @@ func (c *call) preflight() error {
 			asked = append(asked, trimmed)
 		}
 	}
-	forbidden := fault.AccessDenied.As("AccessForbidden")
+	forbidden := fault.AccessDenied.Coded("AccessForbidden")
 	if c.name == "" {
 		return forbidden.Text("CORSResponse: CORS is not enabled for this bucket.")
 	}

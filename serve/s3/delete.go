@@ -241,6 +241,8 @@ func (x *xmlDoc) deleted(key, version string, o *bucket.Object, err error, quiet
 	if o != nil && o.Marker {
 		x.bool("DeleteMarker", true)
 		x.text("DeleteMarkerVersionId", wireVersion(o))
+	} else if version != "" {
+		x.bool("DeleteMarker", false)
 	}
 	x.close("Deleted")
 }

@@ -107,8 +107,13 @@ func (c *call) fail(err error) {
 
 // wantsJSON reports whether the client takes JSON and not XML, as Tigris' own clients do in places.
 func (c *call) wantsJSON() bool {
-	return strings.Contains(c.r.Header.Get("Accept"), "application/json") ||
-		strings.HasPrefix(c.r.Header.Get("Content-Type"), "application/json") && c.path == ""
+	if strings.Contains(c.r.Header.Get("Accept"), "application/json") {
+		return true
+	}
+	if !strings.HasPrefix(c.r.Header.Get("Content-Type"), "application/json") {
+		return false
+	}
+	return c.r.Method == http.MethodPatch || c.r.Method == http.MethodPut || len(c.q) > 0
 }
 
 // resource is the path that the error is about.

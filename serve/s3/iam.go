@@ -66,7 +66,7 @@ func (c *call) iam() error {
 
 // keyFault translates errors of keys: the caller's own key is in order, so that Unauthorized can't be meant.
 func keyFault(err error) error {
-	return as(err, errs.NotFound, fault.InvalidAccessKeyId.As("NoSuchEntity").Text("There is no such access key."))
+	return as(err, errs.NotFound, fault.InvalidAccessKeyId.Coded("NoSuchEntity").Text("There is no such access key."))
 }
 
 // grants turns roles into grants of the buckets that bear those names now.

@@ -38,9 +38,9 @@ func (c *call) limit(param string) (int, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	switch {
 	case err != nil:
-		return 0, fault.Argument(param, text, fmt.Sprintf("Provided %s not an integer or within integer range", param))
+		return 0, fault.Argument(param, text, fmt.Sprintf("Provided %s not an integer or within integer range", text))
 	case n < 0:
-		return 0, fault.Argument(param, text, fmt.Sprintf("Argument %s must be an integer between 0 and 2147483647", param))
+		return 0, fault.Argument(param, text, fmt.Sprintf("Argument %s must be an integer between 0 and 2147483647", text))
 	}
 	return int(min(n, maxKeys)), nil
 }
@@ -175,7 +175,7 @@ func (c *call) list() error {
 	defer documents.Put(x)
 	x.root("ListBucketResult")
 	x.text("Name", c.name)
-	x.text("Prefix", encode(l.prefix))
+	x.opt("Prefix", encode(l.prefix))
 	x.opt("Delimiter", encode(l.delim))
 	x.int("MaxKeys", int64(limit))
 	x.opt("EncodingType", c.q.Get("encoding-type"))
@@ -188,7 +188,7 @@ func (c *call) list() error {
 			x.text("NextContinuationToken", writeToken(l.last))
 		}
 	} else {
-		x.text("Marker", encode(l.after))
+		x.opt("Marker", encode(l.after))
 		if l.truncated {
 			x.text("NextMarker", encode(l.last))
 		}

@@ -121,7 +121,8 @@ func (c *call) uploadPart() error {
 		}
 		return fault.Request(fmt.Sprintf("Checksum Type mismatch occurred, expected checksum Type: %s, actual checksum Type: %s", a.name, got))
 	}
-	p, sums, err := c.stage(a)
+	// A part that comes with another checksum than the finished object will have gets both.
+	p, sums, err := c.stage(a, a)
 	if err != nil {
 		return stageFault(err)
 	}
@@ -133,9 +134,7 @@ func (c *call) uploadPart() error {
 	h := c.w.Header()
 	h["ETag"] = []string{`"` + part.ETag + `"`}
 	if declared != nil || w.alg != nil {
-		for _, s := range sums {
-			h[findAlgorithm(s.Algorithm).header] = []string{s.Value}
-		}
+		h[findAlgorithm(sums[0].Algorithm).header] = []string{sums[0].Value}
 	}
 	return c.ok()
 }
@@ -388,13 +387,10 @@ func (c *call) complete(u *bucket.Upload, req *completeRequest, want wanted, con
 }
 
 func checkObjectSum(want wanted, declared *bucket.Checksum, a *algorithm, sums []bucket.Checksum) error {
-	if want.alg == nil {
-		return nil
+	if want.alg == nil || declared == nil {
+		return nil // S3 ignores a checksum that the upload wasn't begun with
 	}
 	if want.alg != a {
-		if declared == nil {
-			return nil
-		}
 		return fault.Request(fmt.Sprintf("Checksum Type mismatch occurred, expected checksum Type: %s, actual checksum Type: %s", a.name, want.alg.name))
 	}
 	if len(sums) > 0 && !strings.EqualFold(strings.Split(sums[0].Value, "-")[0], strings.Split(want.value, "-")[0]) {
@@ -424,7 +420,7 @@ func pickParts(req *completeRequest, have []bucket.Part, u *bucket.Upload, needS
 	last := 0
 	for i := range req.Part {
 		p := &req.Part[i]
-		if p.PartNumber == nil {
+		if p.PartNumber == nil || p.ETag == "" {
 			return nil, nil, fault.MalformedXML
 		}
 		if *p.PartNumber < 1 {
@@ -440,7 +436,7 @@ func pickParts(req *completeRequest, have []bucket.Part, u *bucket.Upload, needS
 			return nil, nil, invalid
 		}
 		sums := p.checksums()
-		if err := checkPartSums(sums, have[at].Checksum, needSums, a, invalid); err != nil {
+		if err := checkPartSums(sums, have[at].Checksum, last, needSums, a, invalid); err != nil {
 			return nil, nil, err
 		}
 		parts = append(parts, bucket.CompletePart{Number: last, ETag: have[at].ETag})
@@ -450,13 +446,13 @@ func pickParts(req *completeRequest, have []bucket.Part, u *bucket.Upload, needS
 }
 
 // checkPartSums compares the checksums that a part is named with to those that it was uploaded with.
-func checkPartSums(named, have []bucket.Checksum, need bool, a *algorithm, invalid error) error {
+func checkPartSums(named, have []bucket.Checksum, number int, need bool, a *algorithm, invalid error) error {
 	if len(named) > 1 {
 		return fault.Argument("Checksum", "", "Invalid Base64 or multiple checksums present in request")
 	}
 	if len(named) == 0 {
 		if need {
-			return fault.Request(fmt.Sprintf("The upload was created using a %s checksum. The complete request must include the checksum for each part. It was missing for part 1 in the request.", strings.ToLower(a.name)))
+			return fault.Request(fmt.Sprintf("The upload was created using a %s checksum. The complete request must include the checksum for each part. It was missing for part %d in the request.", strings.ToLower(a.name), number))
 		}
 		return nil
 	}
@@ -465,11 +461,14 @@ func checkPartSums(named, have []bucket.Checksum, need bool, a *algorithm, inval
 		return fault.Argument("Checksum", named[0].Value, "Invalid Base64 or multiple checksums present in request")
 	}
 	for _, h := range have {
-		if h.Algorithm == named[0].Algorithm && h.Value == named[0].Value {
-			return nil
+		if h.Algorithm == named[0].Algorithm {
+			if h.Value == named[0].Value {
+				return nil
+			}
+			return invalid
 		}
 	}
-	return invalid
+	return fault.BadDigest.Text(fmt.Sprintf("The %s you specified for part %d did not match what we received.", strings.ToLower(alg.name), number))
 }
 
 // objectChecksum returns the checksum of an object made of parts, if every part has one.
@@ -511,7 +510,8 @@ func (c *call) abortUpload() error {
 		if err != nil {
 			return c.uploadFault(err)
 		}
-		if u.Initiated.Unix() != at.Unix() {
+		// A time in the future can't be one that the client saw; AWS ignores it.
+		if u.Initiated.Unix() != at.Unix() && !at.After(c.o.Now()) {
 			return fault.PreconditionFailed.With("Condition", "x-amz-if-match-initiated-time")
 		}
 	}

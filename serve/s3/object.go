@@ -2,7 +2,6 @@ package s3
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -179,7 +178,7 @@ func chooseSpan(o *bucket.Object, h http.Header, part int) (span, error) {
 // to ignore that.
 func parseRange(text string, size int64) (off, n int64, ok, satisfiable bool) {
 	spec, isBytes := strings.CutPrefix(text, "bytes=")
-	first, last, dash := strings.Cut(strings.TrimSpace(spec), "-")
+	first, last, dash := strings.Cut(spec, "-")
 	if !isBytes || !dash || !digits(first) || !digits(last) {
 		return 0, 0, false, false
 	}
@@ -188,6 +187,9 @@ func parseRange(text string, size int64) (off, n int64, ok, satisfiable bool) {
 			return 0, 0, false, false
 		}
 		n = min(number(last), size)
+		if size == 0 && number(last) > 0 {
+			return 0, 0, false, false // all of nothing is the whole
+		}
 		return size - n, n, true, n > 0
 	}
 	off = number(first)
@@ -223,11 +225,12 @@ func number(s string) int64 {
 // describe sets the response's headers for an object.
 func (c *call) describe(v *bucket.View, o *bucket.Object, s span, part int) {
 	h := c.w.Header()
-	h["Content-Type"] = []string{"binary/octet-stream"}
+	h["Content-Type"] = []string{defaultType(o)}
 	for name, value := range o.Headers {
 		h[name] = []string{value}
 	}
 	h["Accept-Ranges"] = []string{"bytes"}
+	h["X-Amz-Storage-Class"] = []string{"STANDARD"}
 	h["ETag"] = []string{`"` + o.ETag + `"`}
 	h["Last-Modified"] = []string{httpTime(o.Modified)}
 	h["Content-Length"] = []string{strconv.FormatInt(s.n, 10)}
@@ -245,14 +248,19 @@ func (c *call) describe(v *bucket.View, o *bucket.Object, s span, part int) {
 		h["X-Amz-Mp-Parts-Count"] = []string{strconv.Itoa(len(o.Parts))}
 	}
 	if mode := c.r.Header["X-Amz-Checksum-Mode"]; mode != nil && strings.EqualFold(mode[0], "ENABLED") {
-		switch {
-		case s.n == o.Size && part == 0:
+		if s.n == o.Size && (part == 0 || len(o.Parts) == 0) {
 			setChecksums(h, o.Checksum)
-		case part > 0 && len(o.Parts) > 0:
-			setPartChecksum(h, o, part)
 		}
 	}
 	c.override(h)
+}
+
+// defaultType is the Content-Type of an object that was put without one.
+func defaultType(o *bucket.Object) string {
+	if o.Size == 0 && strings.HasSuffix(o.Key, "/") {
+		return "application/x-directory"
+	}
+	return "binary/octet-stream"
 }
 
 // setMeta adds user metadata, and what a filesystem knows under the names that s3fs and rclone use.
@@ -264,17 +272,6 @@ func setMeta(h http.Header, o *bucket.Object) {
 		for name, value := range map[string]int64{"mode": int64(p.Mode), "uid": int64(p.UID), "gid": int64(p.GID), "mtime": o.Modified.Unix()} {
 			if _, ok := o.Meta[name]; !ok {
 				h["X-Amz-Meta-"+name] = []string{strconv.FormatInt(value, 10)}
-			}
-		}
-	}
-}
-
-func setPartChecksum(h http.Header, o *bucket.Object, part int) {
-	for i := range o.Parts {
-		if p := &o.Parts[i]; p.Number == part {
-			setChecksums(h, p.Checksum)
-			if len(o.Checksum) > 0 {
-				h["X-Amz-Checksum-Type"] = []string{checksumType(o.Checksum[0].Composite)}
 			}
 		}
 	}
@@ -397,6 +394,3 @@ func headerTime(h http.Header, name string) (time.Time, bool) {
 	}
 	return t, err == nil
 }
-
-// isClientGone reports whether the request was given up by its caller.
-func isClientGone(err error) bool { return errors.Is(err, context.Canceled) }

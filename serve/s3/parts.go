@@ -20,10 +20,10 @@ func (c *call) listParts() error {
 	marker := 0
 	if text := c.q.Get("part-number-marker"); text != "" {
 		if marker, err = strconv.Atoi(text); err != nil {
-			return fault.Argument("part-number-marker", text, "Provided part-number-marker not an integer or within integer range")
+			return fault.Argument("part-number-marker", text, "Provided "+text+" not an integer or within integer range")
 		}
 		if marker < 0 {
-			return fault.Argument("part-number-marker", text, "Argument part-number-marker must be an integer between 0 and 2147483647")
+			return fault.Argument("part-number-marker", text, "Argument "+text+" must be an integer between 0 and 2147483647")
 		}
 	}
 	u, err := c.b.Upload(ctx, c.path, id)
@@ -65,7 +65,7 @@ func (c *call) listParts() error {
 		x.quoted("ETag", p.ETag)
 		x.int("Size", p.Size)
 		if declared != nil {
-			x.checksums(p.Checksum, false)
+			x.checksums(p.Checksum[:min(1, len(p.Checksum))], false)
 		}
 		x.close("Part")
 	}
@@ -134,17 +134,22 @@ func (c *call) listUploads() error {
 	return c.sendXML(http.StatusOK, x)
 }
 
+// uploadIDLen is the length of every upload id, in characters.
+const uploadIDLen = 32
+
 // afterUpload returns the uploads that follow a marker; ok is false if the upload id belongs to no upload of the key.
 func afterUpload(uploads []*bucket.Upload, key, id string) (rest []*bucket.Upload, ok bool) {
 	if id == "" {
 		return uploads[sort.Search(len(uploads), func(i int) bool { return uploads[i].Key > key || key == "" }):], true
 	}
-	for i, u := range uploads {
-		if u.Key == key && u.ID == id {
-			return uploads[i+1:], true
+	first := sort.Search(len(uploads), func(i int) bool { return uploads[i].Key >= key })
+	for i, u := range uploads[first:] {
+		if u.ID == id {
+			return uploads[first+i+1:], true
 		}
 	}
-	return nil, false
+	// A key without uploads is a place all the same; the id of an upload that has gone says nothing then.
+	return uploads[first:], len(id) == uploadIDLen && (first == len(uploads) || uploads[first].Key != key)
 }
 
 // uploadPage is one answer's worth of uploads.
@@ -243,10 +248,10 @@ func (c *call) attributeParts(x *xmlDoc, o *bucket.Object) error {
 		n, err := strconv.ParseInt(text, 10, 32)
 		param := strings.ToLower(strings.TrimPrefix(name, "X-Amz-"))
 		if err != nil {
-			return 0, fault.Argument(param, text, "Provided "+param+" not an integer or within integer range")
+			return 0, fault.Argument(param, text, "Provided "+text+" not an integer or within integer range")
 		}
 		if n < 0 {
-			return 0, fault.Argument(param, text, "Argument "+param+" must be an integer between 0 and 2147483647")
+			return 0, fault.Argument(param, text, "Argument "+text+" must be an integer between 0 and 2147483647")
 		}
 		return int(n), nil
 	}

@@ -123,7 +123,7 @@ func (c *call) authenticateForm(f *form) (*postpolicy.Policy, error) {
 		return nil, fault.AccessDenied
 	}
 	if missing != "" {
-		return nil, fault.Argument(missing, "", "Bucket POST must contain a field named '"+missing+"'. If it is specified, please check the order of the fields.")
+		return nil, fault.Argument(missing, "", "Bucket POST must contain a field named '"+missing+"'.  If it is specified, please check the order of the fields.")
 	}
 	sig, err := sigv4.ParseForm(f.fields["x-amz-algorithm"], f.fields["x-amz-credential"], f.fields["x-amz-date"])
 	if err != nil {
@@ -155,9 +155,10 @@ func (f *form) checked() map[string]string {
 
 // limitedFile yields the file up to a length, and fails beyond it.
 type limitedFile struct {
-	r    io.Reader
-	left int64
-	err  error
+	r     io.Reader
+	left  int64
+	limit int64
+	err   error
 }
 
 func (l *limitedFile) Read(p []byte) (int, error) {
@@ -169,7 +170,10 @@ func (l *limitedFile) Read(p []byte) (int, error) {
 	}
 	n, err := l.r.Read(p)
 	if int64(n) > l.left {
-		n, err = int(l.left), fault.EntityTooLarge
+		// What else there is of it is counted, so far as that is cheap, to tell the client.
+		more, _ := io.CopyN(io.Discard, l.r, 64<<10)
+		size := l.limit - l.left + int64(n) + more
+		n, err = int(l.left), fault.EntityTooLarge.With("ProposedSize", strconv.FormatInt(size, 10), "MaxSizeAllowed", strconv.FormatInt(l.limit, 10))
 	} else if err != nil && !errors.Is(err, io.EOF) {
 		err = formFault(err)
 	}
@@ -182,7 +186,7 @@ func (l *limitedFile) Read(p []byte) (int, error) {
 func (c *call) storeForm(f *form, policy *postpolicy.Policy) error {
 	key := f.fields["key"]
 	if key == "" {
-		return fault.Argument("key", "", "Bucket POST must contain a field named 'key'. If it is specified, please check the order of the fields.")
+		return fault.Argument("key", "", "Bucket POST must contain a field named 'key'.  If it is specified, please check the order of the fields.")
 	}
 	if len(key) > bucket.MaxKey {
 		return fault.KeyTooLong.With("Size", strconv.Itoa(len(key)), "MaxSizeAllowed", strconv.Itoa(bucket.MaxKey))
@@ -235,7 +239,7 @@ func (c *call) stageForm(f *form, want wanted, limit, least int64, o *bucket.Obj
 	}
 	sum := want.alg.get()
 	defer want.alg.put(sum)
-	file := &limitedFile{r: f.file, left: limit}
+	file := &limitedFile{r: f.file, left: limit, limit: limit}
 	p, err := c.store.Stage(c.r.Context(), io.TeeReader(file, sum), -1)
 	if err != nil {
 		if file.err != nil && !errors.Is(file.err, io.EOF) {
@@ -311,7 +315,7 @@ func (c *call) formStored(f *form, put *bucket.Object) error {
 		return c.ok()
 	case "201":
 		var x xmlDoc
-		x.open("PostResponse")
+		x.root("PostResponse")
 		x.text("Location", location)
 		x.text("Bucket", c.name)
 		x.text("Key", put.Key)
@@ -321,4 +325,3 @@ func (c *call) formStored(f *form, put *bucket.Object) error {
 	}
 	return c.noContent()
 }
-

@@ -36,7 +36,7 @@ func (c *call) putObject() error {
 	if err != nil {
 		return err
 	}
-	p, sums, err := c.stage(nil)
+	p, sums, err := c.stage(nil, nil)
 	if err != nil {
 		return stageFault(err)
 	}
@@ -49,6 +49,7 @@ func (c *call) putObject() error {
 	}
 	rh := c.w.Header()
 	rh["ETag"] = []string{`"` + put.ETag + `"`}
+	rh["X-Amz-Object-Size"] = []string{strconv.FormatInt(put.Size, 10)}
 	setChecksums(rh, sums)
 	c.setVersion(put)
 	return c.ok()
@@ -82,21 +83,10 @@ func conditionName(cond *bucket.Condition) string {
 	return "If-Match"
 }
 
-// setVersion tells the version that a write made, in a bucket that keeps versions.
+// setVersion tells the version that a write made. Of the version null, S3 says nothing here.
 func (c *call) setVersion(o *bucket.Object) {
-	if o == nil {
+	if o == nil || o.Null {
 		return
-	}
-	if o.Null {
-		// Only a suspended bucket speaks of its null versions.
-		v, err := c.b.View(c.r.Context())
-		if err != nil {
-			return
-		}
-		defer v.Close()
-		if v.Info().Versioning == bucket.Unversioned {
-			return
-		}
 	}
 	c.w.Header()["X-Amz-Version-Id"] = []string{wireVersion(o)}
 }
@@ -126,7 +116,7 @@ func checkKey(key string) error {
 	return nil
 }
 
-func badKey() error { return fault.BadRequest.Text("Bad Request").As("400") }
+func badKey() error { return fault.BadRequest.Text("Bad Request").Coded("400") }
 
 // newObject reads what a request says about the object that it makes.
 func newObject(h http.Header) (*bucket.Object, error) {
@@ -293,6 +283,9 @@ func headerTags(text string) (map[string]string, error) {
 	}
 	tags := make(map[string]string)
 	for pair := range strings.SplitSeq(text, "&") {
+		if pair == "" {
+			continue
+		}
 		name, value, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(name)
 		if err != nil {
@@ -301,7 +294,7 @@ func headerTags(text string) (map[string]string, error) {
 		if value, err = url.QueryUnescape(value); err != nil {
 			return nil, bad
 		}
-		if _, dup := tags[name]; dup || pair == "" {
+		if _, dup := tags[name]; dup || name == "" {
 			return nil, bad
 		}
 		if err := checkTag(name, value); err != nil {

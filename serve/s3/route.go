@@ -27,6 +27,11 @@ func answers(f *fault.Fault) *operation {
 	return reads(func(*call) error { return f })
 }
 
+// misrouted is a request that no bucket or object could answer: it says nothing about any, so anyone is told.
+func misrouted(f *fault.Fault) *operation {
+	return &operation{run: func(*call) error { return f }, own: true}
+}
+
 // refuses is a change of a setting that AgentRun doesn't have.
 func refuses() *operation {
 	return manages(func(*call) error { return fault.NotImplemented })
@@ -123,8 +128,8 @@ var (
 		{"tagging", reads((*call).getTagging)},
 		{"attributes", reads((*call).attributes)},
 		{"uploadId", reads((*call).listParts)},
-		{"uploads", answers(fault.InvalidRequest.Text("Key is not expected for the GET method ?uploads subresource"))},
-		{"versions", answers(fault.InvalidRequest.Text("There is no such thing as the ?versions sub-resource for a key"))},
+		{"uploads", misrouted(fault.InvalidRequest.Text("Key is not expected for the GET method ?uploads subresource"))},
+		{"versions", misrouted(fault.InvalidRequest.Text("There is no such thing as the ?versions sub-resource for a key"))},
 		{"legal-hold", reads((*call).noLock)},
 		{"retention", reads((*call).noLock)},
 		{"torrent", refuses()},
@@ -167,12 +172,12 @@ var (
 	opCopyObject    = writes((*call).copyObject)
 	opRenameObject  = writes((*call).renameObject)
 	opUploadCopy    = writes((*call).uploadPartCopy)
-	opPartNoUpload  = &operation{action: access.Write, run: partWithoutUpload, streams: true}
+	opPartNoUpload  = &operation{run: partWithoutUpload, own: true}
 	opAppendRefused = refuses()
 )
 
 func partWithoutUpload(c *call) error {
-	return fault.Argument("partNumber", c.q.Get("partNumber"), "This operation does not accept partNumber without uploadId")
+	return fault.Argument("partNumber", "partNumber", "This operation does not accept partNumber without uploadId")
 }
 
 // route finds the operation.
@@ -196,14 +201,14 @@ func (c *call) route() (*operation, error) {
 }
 
 func (c *call) notAllowed() error {
-	kind := "SERVICE"
+	kind := "SERVICE" // also for a POST that names no operation, as AWS has it
 	switch {
-	case c.path != "":
+	case c.path != "" && c.r.Method != http.MethodPost:
 		kind = "OBJECT"
 		if c.q.Has("uploadId") {
 			kind = "UPLOAD"
 		}
-	case c.name != "":
+	case c.name != "" && c.path == "":
 		kind = "BUCKET"
 	}
 	return fault.MethodNotAllowed.With("Method", c.r.Method, "ResourceType", kind)

@@ -170,37 +170,76 @@ func (c *call) putObjectACL() error {
 	return c.putBucketACL()
 }
 
+// aclRequest is the body of PutBucketAcl and PutObjectAcl.
+type aclRequest struct {
+	XMLName xml.Name `xml:"AccessControlPolicy"`
+	Owner   *struct {
+		ID string `xml:"ID"`
+	} `xml:"Owner"`
+	Grants []struct {
+		Grantee struct {
+			Type string `xml:"http://www.w3.org/2001/XMLSchema-instance type,attr"`
+			ID   string `xml:"ID"`
+			URI  string `xml:"URI"`
+		} `xml:"Grantee"`
+		Permission string `xml:"Permission"`
+	} `xml:"AccessControlList>Grant"`
+}
+
+// wellFormed reports whether the list is one that S3 would read.
+func (a *aclRequest) wellFormed() bool {
+	if a.Owner == nil || a.Owner.ID == "" {
+		return false
+	}
+	for _, g := range a.Grants {
+		switch g.Permission {
+		case "FULL_CONTROL", "READ", "WRITE", "READ_ACP", "WRITE_ACP":
+		default:
+			return false
+		}
+		switch g.Grantee.Type {
+		case "CanonicalUser":
+			if g.Grantee.ID == "" {
+				return false
+			}
+		case "Group", "AmazonCustomerByEmail":
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// ownerEnforced reports whether the bucket has no access control lists at all, which is the default.
+func (c *call) ownerEnforced() bool {
+	info, err := c.info()
+	return err == nil && (info.Attributes[attrOwnership] == "" || info.Attributes[attrOwnership] == ownerEnforced)
+}
+
+// checkACL takes a list that gives everything to the owner and nothing to anyone else.
 func (c *call) checkACL() error {
-	if err := refuseUnsupported(c.r.Header); err != nil {
-		return err
+	h := c.r.Header
+	canned, grants := h["X-Amz-Acl"] != nil, false
+	for name := range h {
+		grants = grants || strings.HasPrefix(name, "X-Amz-Grant-")
 	}
 	data, err := c.readDocument(maxSettings)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if len(data) == 0 {
-		if c.r.Header["X-Amz-Acl"] == nil {
-			return fault.MissingSecurityHeader
-		}
-		return nil
-	}
-	if c.r.Header["X-Amz-Acl"] != nil {
+	case grants && c.ownerEnforced():
+		return fault.AccessControlListNotSupported
+	case len(data) > 0 && (canned || grants):
 		return fault.UnexpectedContent
+	case canned && grants:
+		return fault.Request("Specifying both Canned ACLs and Header Grants is not allowed.")
+	case len(data) == 0 && !canned && !grants:
+		return fault.MissingSecurityHeader
+	case len(data) == 0:
+		return refuseUnsupported(h)
 	}
-	var req struct {
-		XMLName xml.Name `xml:"AccessControlPolicy"`
-		Owner   *struct {
-			ID string `xml:"ID"`
-		} `xml:"Owner"`
-		Grants []struct {
-			Grantee struct {
-				ID  string `xml:"ID"`
-				URI string `xml:"URI"`
-			} `xml:"Grantee"`
-			Permission string `xml:"Permission"`
-		} `xml:"AccessControlList>Grant"`
-	}
-	if err := decodeXML(data, &req); err != nil || req.Owner == nil {
+	var req aclRequest
+	if err := decodeXML(data, &req); err != nil || !req.wellFormed() {
 		return fault.MalformedACL
 	}
 	for _, g := range req.Grants {

@@ -25,7 +25,7 @@ var (
 	InvalidChunkSize                          = &Fault{Status: 400, Code: "InvalidChunkSizeError", Message: "Only the last chunk is allowed to have a size less than 8192 bytes"}
 	InvalidDigest                             = &Fault{Status: 400, Code: "InvalidDigest", Message: "The Content-Md5 you specified is not valid."}
 	InvalidLocationConstraint                 = &Fault{Status: 400, Code: "InvalidLocationConstraint", Message: "The specified location-constraint is not valid"}
-	InvalidPart                               = &Fault{Status: 400, Code: "InvalidPart", Message: "One or more of the specified parts could not be found. The part may not have been uploaded, or the specified entity tag may not match the part's entity tag."}
+	InvalidPart                               = &Fault{Status: 400, Code: "InvalidPart", Message: "One or more of the specified parts could not be found.  The part may not have been uploaded, or the specified entity tag may not match the part's entity tag."}
 	InvalidPartNumber                         = &Fault{Status: 416, Code: "InvalidPartNumber", Message: "The requested partnumber is not satisfiable."}
 	InvalidPartOrder                          = &Fault{Status: 400, Code: "InvalidPartOrder", Message: "The list of parts was not in ascending order. Parts must be ordered by part number."}
 	InvalidPolicyDocument                     = &Fault{Status: 400, Code: "InvalidPolicyDocument", Message: "Invalid Policy: Invalid JSON."}

@@ -53,8 +53,8 @@ func (f *Fault) Text(message string) *Fault {
 	return &c
 }
 
-// As returns a copy with another code.
-func (f *Fault) As(code string) *Fault {
+// Coded returns a copy with another code.
+func (f *Fault) Coded(code string) *Fault {
 	c := *f
 	c.Code = code
 	return &c

@@ -290,6 +290,9 @@ func (c *Chunked) readTrailers() error {
 	if c.key == nil || !c.wantTail {
 		return nil
 	}
+	if signature == "" && len(c.trailers) == 0 {
+		return fault.MalformedTrailer
+	}
 	if len(signature) != 64 {
 		return fault.IncompleteBody
 	}

@@ -89,7 +89,7 @@ func parseHeader(r *http.Request, auth string) (*Signature, error) {
 	case scheme == "AWS":
 		return nil, unsupported()
 	case scheme != algorithm:
-		return nil, fault.Argument("Authorization", auth, "Unsupported Authorization Type")
+		return nil, fault.Argument("Authorization", scheme, "Unsupported Authorization Type")
 	}
 	s := &Signature{}
 	var credential string

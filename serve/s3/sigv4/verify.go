@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -178,6 +179,7 @@ func (s *Signature) checkSigned(r *http.Request) error {
 		}
 	}
 	if len(missing) > 0 {
+		slices.Sort(missing)
 		return fault.AccessDenied.Text("There were headers present in the request which were not signed").
 			With("HeadersNotSigned", strings.Join(missing, ", "))
 	}
