@@ -27,12 +27,13 @@ type row struct {
 }
 
 type bench struct {
-	ctx   context.Context
-	dir   string
-	only  *regexp.Regexp
-	quick bool
-	rows  []row
-	json  bool
+	ctx       context.Context
+	dir       string
+	only      *regexp.Regexp
+	quick     bool
+	rows      []row
+	json      bool
+	versitygw string
 }
 
 // want reports whether a group of rows is to run.
@@ -58,6 +59,7 @@ func main() {
 	dir := flag.String("dir", "", "work in this folder (default: a new one in the system's temporary folder)")
 	flag.BoolVar(&b.quick, "quick", false, "smaller sizes: for trying the benchmark itself")
 	flag.BoolVar(&b.json, "json", false, "print a JSON object per row")
+	flag.StringVar(&b.versitygw, "versitygw", "", "the rival's program")
 	flag.Parse()
 	if err := b.run(*only, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
