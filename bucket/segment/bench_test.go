@@ -1,10 +1,12 @@
 package segment
 
 import (
+	"runtime"
 	"sync/atomic"
 	"testing"
 
 	"agentrun.dev/blob/dir"
+	"agentrun.dev/blob/memory"
 )
 
 func benchSet(b *testing.B) *Set {
@@ -123,5 +125,50 @@ func BenchmarkFsync(b *testing.B) {
 		if err := w.Sync(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestMemory reads from 1.2 million slots in twenty segments with the default options: what stays in memory for the
+// slots must fit the 20 MB that a million objects may cost.
+func TestMemory(t *testing.T) {
+	blobs := memory.New(memory.Options{})
+	const segments, slots = 20, 60_000
+	for id := uint64(1); id <= segments; id++ {
+		h := head{id: id}
+		entries := make([]entry, slots)
+		for i := range entries {
+			entries[i] = entry{uint32(headLen + i*metaLen), 0}
+		}
+		at := alignUp(int64(headLen+slots*metaLen), 8)
+		p := append(make([]byte, at), encodeFooter(h, at, entries)...)
+		copy(p, h.encode())
+		w, err := blobs.Create(bg, segName(id, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Append(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	s := mustOpen(t, blobs, Options{})
+	for id := uint64(1); id <= segments; id++ {
+		for slot := uint32(0); slot < slots; slot += 1000 {
+			if _, err := s.Size(bg, Ref{id, slot}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	used := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	t.Logf("%d slots hold %d KiB", segments*slots, used>>10)
+	if used > 20<<20 {
+		t.Errorf("%d bytes in memory", used)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
