@@ -33,7 +33,7 @@ func TestServer(t *testing.T) {
 		lacks(s, "output", s.Server.Output(), s.Server.SecretKey)
 	})
 	s.step("a second process on the same folder is told so", func(s *script) {
-		s.Fails([]string{"another process"}, harness.Binary(s.t), "up", "--data", filepath.Join(s.Server.Data, "store"), "--listen", "127.0.0.1:0",
+		s.Fails([]string{"in use by process"}, harness.Binary(s.t), "up", "--data", filepath.Join(s.Server.Data, "store"), "--listen", "127.0.0.1:0",
 			"--s3-listen", "127.0.0.1:0")
 	})
 	s.step("an address in use is named", func(s *script) {

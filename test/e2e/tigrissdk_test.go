@@ -14,5 +14,5 @@ func TestTigrisSDK(t *testing.T) {
 	s.Set("TIGRIS_STORAGE_ENDPOINT", s.Server.Endpoint)
 	s.Set("TIGRIS_STORAGE_ACCESS_KEY_ID", s.Get("AWS_ACCESS_KEY_ID"))
 	s.Set("TIGRIS_STORAGE_SECRET_ACCESS_KEY", s.Get("AWS_SECRET_ACCESS_KEY"))
-	s.tap(16, "node", filepath.Join(harness.Root(), "test", "e2e", "js", "storage_client.cjs"))
+	s.tap(15, "node", filepath.Join(harness.Root(), "test", "e2e", "js", "storage_client.cjs"))
 }
