@@ -167,7 +167,8 @@ func (s *Server) await(url string) {
 		}
 		if resp, err := http.Get(url); err == nil {
 			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
+			// It announces itself once its context is written, which other commands find it by.
+			if resp.StatusCode == http.StatusOK && (s.Kind != AgentRun || strings.Contains(s.Output(), "AgentRun is up")) {
 				return
 			}
 		}

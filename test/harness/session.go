@@ -42,7 +42,7 @@ func NewSession(t testing.TB, s *Server) *Session {
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
 		if err != nil {
-			t.Fatalf(`eval "$(agentrun env)": %v\n%s`, err, stderr.Bytes())
+			t.Fatalf("eval \"$(agentrun env)\": %v\n%s", err, stderr.Bytes())
 		}
 		for kv := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 			if regexp.MustCompile(`^(AWS|AGENTRUN|TIGRIS)_`).MatchString(kv) {
