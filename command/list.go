@@ -3,6 +3,7 @@ package command
 import (
 	"agentrun.dev/command/coreutils"
 	"agentrun.dev/command/grep"
+	"agentrun.dev/command/sed"
 )
 
 // list is every command that there is. It is never changed.
@@ -23,6 +24,7 @@ var list = []Command{
 	{"printf", coreutils.Printf},
 	{"rm", coreutils.Rm},
 	{"rmdir", coreutils.Rmdir},
+	{"sed", sed.Sed},
 	{"tail", coreutils.Tail},
 	{"test", coreutils.Test},
 	{"touch", coreutils.Touch},

@@ -151,10 +151,11 @@ func (p *parser) atom(first bool) (*node, error) {
 		p.s = p.s[1:] // at the start of an expression these are ignored
 		return nil, nil
 	case c == '{' && p.ere():
-		if _, _, n, ok, _ := p.interval(p.s[1:]); ok && first {
-			if !p.grep {
-				return nil, ErrRepeat
-			}
+		_, _, n, ok, _ := p.interval(p.s[1:])
+		if !p.grep {
+			return nil, ErrRepeat
+		}
+		if ok && first {
 			p.warn("{...}")
 			p.s = p.s[1+n:]
 			return nil, nil
@@ -362,8 +363,8 @@ func (p *parser) interval(s string) (lo, hi, size int, ok bool, err error) {
 }
 
 func (p *parser) badInterval(s string, i int) (int, int, int, bool, error) {
-	if p.ere() {
-		return 0, 0, 0, false, nil
+	if p.ere() && p.grep {
+		return 0, 0, 0, false, nil // a literal
 	}
 	if i >= len(s) {
 		return 0, 0, 0, false, ErrBrace

@@ -25,7 +25,7 @@ func TestFind(t *testing.T) {
 		{Basic, `a\{2,3\}`, "caaaa", "[1 4]"},
 		{Extended, `a{,2}`, "aaa", "[0 2]"},
 		{Extended, `a{2}{2}`, "aaaaa", "[0 4]"},
-		{Extended, `a{x`, "a{x", "[0 3]"},
+		{Extended, `a{x`, "a{x", ErrBraceBody.Error()},
 		{Basic, `\<foo\>`, "a foo b", "[2 5]"},
 		{Basic, `\<.o`, "a foo b", "[2 4]"},
 		{Basic, `o\>.`, "foo b", "[2 4]"},

@@ -31,6 +31,7 @@ type Spec struct {
 	Order   getopt.Order
 	NoHelp  bool // --help and --version are no options of this command
 	Terse   bool // a mistake prints the first synopsis, before the pointer to --help
+	Chatty  bool // a mistake prints the whole help text
 }
 
 // Keys of the options that every command has, and the first of those that commands number themselves.
@@ -80,8 +81,14 @@ func (t *T) ParseArgs(s *Spec, args []string) (opts []getopt.Opt, operands []str
 
 // Misused ends the command after a mistake in its arguments has been reported.
 func (t *T) Misused(s *Spec) {
-	if s.Terse {
+	t.Out.Flush()
+	if s.Chatty {
+		t.Out.Reset(t.Stderr())
+		t.Help(s)
 		t.Out.Flush()
+		t.Exit(s.failure())
+	}
+	if s.Terse {
 		fmt.Fprintf(t.Stderr(), "Usage: %s %s\n", t.Name, s.Usage[0])
 	}
 	t.Try(s.failure())
