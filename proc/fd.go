@@ -379,3 +379,65 @@ func (p *Process) Pipe() (r, w vfs.File, err error) {
 	}
 	return p.handle(rf, rd), p.handle(wf, wd), nil
 }
+
+// memFile is a read-only file without a name, as of a here-document.
+type memFile struct {
+	special
+	mu   sync.Mutex
+	text []byte
+	off  int64
+}
+
+// MemFile makes a file to read from bytes, which belong to it from now on, at the lowest free descriptor from 3 on.
+func (p *Process) MemFile(text []byte) (vfs.File, error) {
+	d := newDescription(&memFile{text: text})
+	fd, err := p.fds.add(d, 3, true)
+	if err != nil {
+		return nil, err
+	}
+	return p.handle(fd, d), nil
+}
+
+func (m *memFile) Read(b []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.ReadAt(b, m.off)
+	m.off += int64(n)
+	if n > 0 {
+		err = nil
+	}
+	return n, err
+}
+
+func (m *memFile) ReadAt(b []byte, off int64) (int, error) {
+	if off < 0 || off >= int64(len(m.text)) {
+		return 0, io.EOF
+	}
+	n := copy(b, m.text[off:])
+	if n < len(b) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (m *memFile) Seek(off int64, whence int) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch whence {
+	case io.SeekCurrent:
+		off += m.off
+	case io.SeekEnd:
+		off += int64(len(m.text))
+	}
+	if off < 0 {
+		return 0, syscall.EINVAL
+	}
+	m.off = off
+	return off, nil
+}
+
+func (m *memFile) Write([]byte) (int, error) { return 0, syscall.EBADF }
+func (m *memFile) Flags() int                { return syscall.O_RDONLY }
+func (m *memFile) Attr() (vfs.Attr, error) {
+	return vfs.Attr{Ino: 2, Mode: vfs.ModeRegular | 0o600, Size: int64(len(m.text))}, nil
+}

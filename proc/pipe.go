@@ -267,3 +267,36 @@ func (p *Process) openFIFO(attr vfs.Attr, flags int) (vfs.File, error) {
 	}
 	return end, nil
 }
+
+// RawPipe makes a pipe whose ends aren't descriptors yet: they are given to processes with Install, or read with Drain.
+func (s *Sandbox) RawPipe() (r, w vfs.File) {
+	p := newPipe(s.pipeIDs.Add(1))
+	return p.open(true, false), p.open(false, true)
+}
+
+// Drain reads a file that isn't a descriptor up to its end, ignoring signals that are handled. More than limit bytes is
+// EFBIG; EINTR when the process is killed.
+func (p *Process) Drain(r vfs.File, limit int) ([]byte, error) {
+	f, ok := r.(interruptible)
+	if !ok {
+		return nil, syscall.EBADF
+	}
+	var out []byte
+	for {
+		if len(out) == cap(out) {
+			grown := make([]byte, len(out), max(512, 2*cap(out)))
+			copy(grown, out)
+			out = grown
+		}
+		n, err := f.readIntr(out[len(out):cap(out)], p.ctx.Done())
+		out = out[:len(out)+n]
+		switch {
+		case err == io.EOF:
+			return out, nil
+		case err != nil:
+			return out, err
+		case len(out) > limit:
+			return out[:limit], syscall.EFBIG
+		}
+	}
+}

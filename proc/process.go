@@ -501,3 +501,14 @@ func (r randReader) Read(p []byte) (int, error) { return r.sb.readRand(p) }
 
 // Rand returns the sandbox's randomness.
 func (p *Process) Rand() io.Reader { return randReader{p.sb} }
+
+// WaitQuiet is Wait for a child in the foreground: handled signals stay pending and don't interrupt it, only the
+// process's own end does.
+func (p *Process) WaitQuiet(child *Process) (int, error) {
+	select {
+	case <-child.done:
+	case <-p.ctx.Done():
+		return 0, syscall.EINTR
+	}
+	return p.Wait(child)
+}

@@ -1,0 +1,251 @@
+package shell
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// place is a byte of a word's literal parts.
+type place struct{ part, off int }
+
+// maxBraces bounds how many words a brace expansion may make.
+const maxBraces = 1 << 20
+
+// braces expands {a,b} and {x..y..step} in a word's parts, from left to right.
+func (sh *Shell) braces(parts []syntax.WordPart) [][]syntax.WordPart {
+	budget := maxBraces
+	return sh.braceParts(parts, &budget, 0)
+}
+
+func (sh *Shell) braceParts(parts []syntax.WordPart, budget *int, depth int) [][]syntax.WordPart {
+	from := place{}
+	for depth < 500 {
+		open, shut, commas, ok := findBrace(parts, from)
+		if !ok {
+			break
+		}
+		var alts [][]syntax.WordPart
+		if len(commas) > 0 {
+			begin := open
+			for _, c := range append(commas, shut) {
+				alts = append(alts, sh.braceParts(slice(parts, place{begin.part, begin.off + 1}, c), budget, depth+1)...)
+				begin = c
+			}
+		} else {
+			text, plain := flatten(slice(parts, place{open.part, open.off + 1}, shut))
+			seq, isSeq := braceSeq(text)
+			if !plain || !isSeq {
+				from = place{open.part, open.off + 1}
+				continue
+			}
+			for _, s := range seq {
+				alts = append(alts, []syntax.WordPart{&syntax.SglQuoted{Value: s}})
+				if s == "" {
+					alts[len(alts)-1] = nil
+				}
+			}
+		}
+		prefix := slice(parts, place{}, open)
+		rest := sh.braceParts(slice(parts, place{shut.part, shut.off + 1}, place{len(parts), 0}), budget, depth+1)
+		if *budget -= len(alts) * len(rest); *budget < 0 {
+			sh.errorf("brace expansion: failed to allocate memory for `%d' elements", maxBraces)
+			panic(abort{kind: abortDiscard, status: 1})
+		}
+		out := make([][]syntax.WordPart, 0, len(alts)*len(rest))
+		for _, a := range alts {
+			for _, r := range rest {
+				w := make([]syntax.WordPart, 0, len(prefix)+len(a)+len(r))
+				out = append(out, append(append(append(w, prefix...), a...), r...))
+			}
+		}
+		return out
+	}
+	return [][]syntax.WordPart{parts}
+}
+
+// findBrace finds the first brace expression from a place on: { with a matching }, and the commas between.
+func findBrace(parts []syntax.WordPart, from place) (open, shut place, commas []place, ok bool) {
+	for pi := from.part; pi < len(parts); pi++ {
+		l, isLit := parts[pi].(*syntax.Lit)
+		if !isLit {
+			continue
+		}
+		i := 0
+		if pi == from.part {
+			i = from.off
+		}
+		for ; i < len(l.Value); i++ {
+			switch l.Value[i] {
+			case '\\':
+				i++
+			case '{':
+				open = place{pi, i}
+				if shut, commas, ok = closeBrace(parts, open); ok {
+					return
+				}
+			}
+		}
+	}
+	return
+}
+
+func closeBrace(parts []syntax.WordPart, open place) (shut place, commas []place, ok bool) {
+	depth := 0
+	for pi := open.part; pi < len(parts); pi++ {
+		l, isLit := parts[pi].(*syntax.Lit)
+		if !isLit {
+			continue
+		}
+		i := 0
+		if pi == open.part {
+			i = open.off
+		}
+		for ; i < len(l.Value); i++ {
+			switch l.Value[i] {
+			case '\\':
+				i++
+			case '{':
+				depth++
+			case ',':
+				if depth == 1 {
+					commas = append(commas, place{pi, i})
+				}
+			case '}':
+				if depth--; depth == 0 {
+					if len(commas) == 0 {
+						text, plain := flatten(slice(parts, place{open.part, open.off + 1}, place{pi, i}))
+						if _, isSeq := braceSeq(text); !plain || !isSeq {
+							return shut, nil, false
+						}
+					}
+					return place{pi, i}, commas, true
+				}
+			}
+		}
+	}
+	return shut, nil, false
+}
+
+// slice returns the parts between two places.
+func slice(parts []syntax.WordPart, from, to place) []syntax.WordPart {
+	var out []syntax.WordPart
+	for pi := from.part; pi < len(parts) && pi <= to.part; pi++ {
+		l, isLit := parts[pi].(*syntax.Lit)
+		if !isLit {
+			if pi < to.part {
+				out = append(out, parts[pi])
+			}
+			continue
+		}
+		lo, hi := 0, len(l.Value)
+		if pi == from.part {
+			lo = from.off
+		}
+		if pi == to.part {
+			hi = to.off
+		}
+		if lo < hi {
+			if lo == 0 && hi == len(l.Value) {
+				out = append(out, l)
+			} else {
+				out = append(out, &syntax.Lit{ValuePos: l.ValuePos, ValueEnd: l.ValueEnd, Value: l.Value[lo:hi]})
+			}
+		}
+	}
+	return out
+}
+
+func flatten(parts []syntax.WordPart) (string, bool) {
+	var b strings.Builder
+	for _, p := range parts {
+		l, ok := p.(*syntax.Lit)
+		if !ok {
+			return "", false
+		}
+		b.WriteString(l.Value)
+	}
+	return b.String(), true
+}
+
+// braceSeq expands x..y and x..y..step.
+func braceSeq(s string) ([]string, bool) {
+	f := strings.Split(s, "..")
+	if len(f) < 2 || len(f) > 3 {
+		return nil, false
+	}
+	step := int64(1)
+	if len(f) == 3 {
+		n, err := strconv.ParseInt(f[2], 10, 64)
+		if err != nil {
+			return nil, false
+		}
+		if n != 0 {
+			step = n
+		}
+		if step < 0 {
+			step = -step
+		}
+	}
+	x, err1 := strconv.ParseInt(f[0], 10, 64)
+	y, err2 := strconv.ParseInt(f[1], 10, 64)
+	if err1 == nil && err2 == nil {
+		return numSeq(f[0], f[1], x, y, step)
+	}
+	if len(f[0]) != 1 || len(f[1]) != 1 || !isLetter(f[0][0]) || !isLetter(f[1][0]) {
+		return nil, false
+	}
+	a, b := int64(f[0][0]), int64(f[1][0])
+	var out []string
+	if a <= b {
+		for c := a; c <= b; c += step {
+			out = append(out, string(rune(c)))
+		}
+	} else {
+		for c := a; c >= b; c -= step {
+			out = append(out, string(rune(c)))
+		}
+	}
+	return out, true
+}
+
+func isLetter(c byte) bool { return c < utf8.RuneSelf && (c|0x20 >= 'a' && c|0x20 <= 'z') }
+
+func numSeq(xs, ys string, x, y, step int64) ([]string, bool) {
+	if step < 0 || uint64(max(x, y)-min(x, y))/uint64(step) >= maxBraces {
+		return nil, false
+	}
+	width := 0
+	if padded(xs) || padded(ys) {
+		width = max(len(xs), len(ys))
+	}
+	var out []string
+	emit := func(n int64) {
+		s := strconv.FormatInt(n, 10)
+		if pad := width - len(s); pad > 0 {
+			if n < 0 {
+				s = "-" + strings.Repeat("0", pad) + s[1:]
+			} else {
+				s = strings.Repeat("0", pad) + s
+			}
+		}
+		out = append(out, s)
+	}
+	count := (max(x, y) - min(x, y)) / step
+	for i, n := int64(0), x; i <= count; i++ {
+		emit(n)
+		if x <= y {
+			n += step
+		} else {
+			n -= step
+		}
+	}
+	return out, true
+}
+
+func padded(s string) bool {
+	s = strings.TrimPrefix(s, "-")
+	return len(s) > 1 && s[0] == '0'
+}

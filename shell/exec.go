@@ -1,0 +1,671 @@
+package shell
+
+import (
+	"strings"
+	"syscall"
+
+	"agentrun.dev/proc"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// stmt starts a statement. What takes more than a moment is left to a frame.
+func (sh *Shell) stmt(s *syntax.Stmt) {
+	tail := sh.tail
+	sh.tail = false
+	sh.line = sh.base + int(s.Pos().Line())
+	if sh.opts.noexec && !sh.opts.interactive {
+		return
+	}
+	if s.Background || s.Disown || s.Coprocess {
+		sh.background(s)
+		return
+	}
+	if s.Negated {
+		f := &negFrame{}
+		f.raise(sh)
+		sh.push(f)
+	}
+	if call, ok := s.Cmd.(*syntax.CallExpr); ok {
+		sh.simple(call, s.Redirs, tail && !s.Negated)
+		return
+	}
+	if s.Cmd == nil {
+		sh.onlyRedirs(s.Redirs)
+		return
+	}
+	if len(s.Redirs) > 0 {
+		_, isDecl := s.Cmd.(*syntax.DeclClause)
+		_, isLet := s.Cmd.(*syntax.LetClause)
+		if _, isFunc := s.Cmd.(*syntax.FuncDecl); !isFunc {
+			f := &restoreFrame{check: true, fds: len(sh.procFds)}
+			undo, ok := sh.redirect(s.Redirs, true)
+			f.undo = undo
+			if !ok {
+				sh.status = 1
+				f.leave(sh)
+				sh.checkErr()
+				return
+			}
+			f.check = isDecl || isLet
+			sh.push(f)
+		}
+	}
+	sh.compound(s.Cmd)
+}
+
+func (sh *Shell) onlyRedirs(redirs []*syntax.Redirect) {
+	mark := len(sh.procFds)
+	sh.substSt = -1
+	undo, ok := sh.redirect(redirs, true)
+	sh.restoreFds(undo)
+	sh.closeProcFds(mark)
+	sh.status = 0
+	if sh.substSt >= 0 {
+		sh.status = sh.substSt
+	}
+	if !ok {
+		sh.status = 1
+	}
+	sh.checkErr()
+}
+
+// compound starts any command but a simple one.
+func (sh *Shell) compound(cmd syntax.Command) {
+	switch c := cmd.(type) {
+	case *syntax.Block:
+		sh.status = 0
+		sh.list(c.Stmts)
+	case *syntax.Subshell:
+		sh.subshellCmd(c)
+	case *syntax.IfClause:
+		sh.push(&ifFrame{c: c})
+	case *syntax.WhileClause:
+		f := &whileFrame{c: c}
+		sh.status = 0
+		f.enter(sh)
+		sh.push(f)
+	case *syntax.ForClause:
+		sh.forClause(c)
+	case *syntax.CaseClause:
+		sh.debugTrap(c)
+		if sh.opts.xtrace {
+			sh.trace("case " + sh.nodeText(c.Word) + " in")
+		}
+		value := sh.string(c.Word)
+		sh.status = 0
+		sh.push(&caseFrame{c: c, value: value})
+	case *syntax.BinaryCmd:
+		if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
+			sh.pipeline(c)
+			return
+		}
+		f := &andOrFrame{cmd: c}
+		f.raise(sh)
+		sh.push(f)
+		sh.stmt(c.X)
+	case *syntax.FuncDecl:
+		sh.defineFunc(c)
+	case *syntax.ArithmCmd:
+		sh.arithCmd(c)
+	case *syntax.TestClause:
+		sh.testClause(c)
+	case *syntax.DeclClause:
+		sh.declClause(c)
+	case *syntax.LetClause:
+		sh.letClause(c)
+	case *syntax.TimeClause:
+		sh.timeClause(c)
+	case *syntax.CoprocClause:
+		sh.coproc(c)
+	default:
+		sh.errorf("unsupported command")
+		sh.status = 2
+	}
+}
+
+func (sh *Shell) forClause(c *syntax.ForClause) {
+	sh.status = 0
+	if l, ok := c.Loop.(*syntax.CStyleLoop); ok {
+		f := &cForFrame{c: c, l: l}
+		f.enter(sh)
+		sh.push(f)
+		return
+	}
+	l := c.Loop.(*syntax.WordIter)
+	name := l.Name.Value
+	if !validName(name) {
+		sh.errorf("`%s': not a valid identifier", name)
+		sh.status = 1
+		return
+	}
+	mark := len(sh.procFds)
+	words := sh.params
+	if l.InPos.IsValid() {
+		words = sh.words(l.Items)
+	}
+	if len(sh.procFds) > mark {
+		sh.push(&restoreFrame{fds: mark})
+	}
+	if c.Select {
+		f := &selectFrame{c: c, name: name, words: words}
+		f.enter(sh)
+		sh.push(f)
+		return
+	}
+	f := &forFrame{c: c, name: name, words: words}
+	f.enter(sh)
+	sh.push(f)
+}
+
+func (sh *Shell) defineFunc(c *syntax.FuncDecl) {
+	name := c.Name.Value
+	if sh.opts.posix && isSpecialBuiltin(name) {
+		sh.errorf("`%s': is a special builtin", name)
+		sh.exitNow(2)
+		return
+	}
+	if f := sh.funcs[name]; f != nil && f.ro {
+		sh.errorf("%s: readonly function", name)
+		sh.status = 1
+		return
+	}
+	sh.setFunc(name, &function{decl: c, base: sh.base, source: sh.sourceName()})
+	sh.status = 0
+}
+
+func (sh *Shell) sourceName() string {
+	if len(sh.calls) > 0 && sh.source != "" {
+		return sh.source
+	}
+	if sh.scriptFile != "" {
+		return sh.scriptFile
+	}
+	return "environment"
+}
+
+// setFunc defines a function, nil removes it.
+func (sh *Shell) setFunc(name string, f *function) {
+	if sh.funcsOwn != sh.tok {
+		m := make(map[string]*function, len(sh.funcs)+1)
+		for k, v := range sh.funcs {
+			m[k] = v
+		}
+		sh.funcs, sh.funcsOwn = m, sh.tok
+	}
+	if f == nil {
+		delete(sh.funcs, name)
+	} else {
+		sh.funcs[name] = f
+	}
+	sh.envStale = true
+}
+
+// checkErr is passed by each command that has ended: the ERR trap and set -e.
+func (sh *Shell) checkErr() {
+	if sh.status == 0 || sh.noerr > 0 || sh.ctl != ctlNone {
+		return
+	}
+	sh.errTrap()
+	if sh.opts.errexit && sh.ctl == ctlNone {
+		sh.exitNow(sh.status)
+	}
+}
+
+// done ends a command with a status.
+func (sh *Shell) done(status int) {
+	sh.status = status
+	sh.pipestatus = append(sh.pipestatus[:0:0], status)
+	sh.checkErr()
+}
+
+// simple runs assignments and a command.
+func (sh *Shell) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, tail bool) {
+	mark := len(sh.procFds)
+	sh.substSt = -1
+	if sh.hasTrap(sigDebug) {
+		sh.debugTrap(c)
+		if sh.ctl != ctlNone {
+			return
+		}
+	}
+	args := sh.words(c.Args)
+	if len(args) == 0 {
+		sh.bareAssigns(c, redirs, mark)
+		return
+	}
+	if sh.opts.xtrace && len(c.Assigns) == 0 {
+		sh.traceArgs(args)
+	}
+	name := args[0]
+	fn := sh.funcs[name]
+	if fn != nil && !(sh.opts.posix && isSpecialBuiltin(name)) {
+		sh.callWith(c, redirs, mark, args, func() { sh.callFunc(fn, args) })
+		return
+	}
+	if b := sh.builtin(name); b != nil {
+		sh.runBuiltin(c, redirs, mark, args, b)
+		return
+	}
+	sh.external(c, redirs, mark, args, tail)
+}
+
+// bareAssigns runs a command that is only assignments and redirections.
+func (sh *Shell) bareAssigns(c *syntax.CallExpr, redirs []*syntax.Redirect, mark int) {
+	if len(redirs) > 0 {
+		undo, ok := sh.redirect(redirs, true)
+		sh.restoreFds(undo)
+		if !ok {
+			sh.closeProcFds(mark)
+			sh.done(1)
+			return
+		}
+	}
+	for _, a := range c.Assigns {
+		if !sh.assign(a) {
+			sh.status = 1
+			sh.closeProcFds(mark)
+			if sh.ctl == ctlNone {
+				sh.ctl = ctlDiscard
+			}
+			if sh.opts.posix {
+				sh.exitNow(1)
+			}
+			return
+		}
+	}
+	sh.closeProcFds(mark)
+	if sh.substSt >= 0 {
+		sh.done(sh.substSt)
+	} else {
+		sh.done(0)
+	}
+}
+
+// callWith applies redirections and temporary variables around what push starts.
+func (sh *Shell) callWith(c *syntax.CallExpr, redirs []*syntax.Redirect, mark int, args []string, push func()) {
+	f := &restoreFrame{check: true, fds: mark}
+	undo, ok := sh.redirect(redirs, true)
+	f.undo = undo
+	if !ok {
+		f.leave(sh)
+		sh.done(1)
+		return
+	}
+	sh.push(f)
+	if len(c.Assigns) > 0 {
+		f.temp = true
+		sh.pushTemp(c.Assigns)
+		if sh.opts.xtrace {
+			sh.traceArgs(args)
+		}
+	}
+	push()
+}
+
+// pushTemp makes a scope of the variables before a command.
+func (sh *Shell) pushTemp(assigns []*syntax.Assign) {
+	sc := &scope{own: sh.tok, vars: make(map[string]*variable, len(assigns)), temp: true}
+	sh.scopes = append(sh.scopes, sc)
+	for _, a := range assigns {
+		value := sh.value(a.Value)
+		name, _ := sh.resolve(a.Name.Value)
+		if old, _ := sh.find(name); old != nil && old.attr&attrReadonly != 0 {
+			sh.errorf("%s: readonly variable", name)
+			continue
+		}
+		if a.Append {
+			value = sh.str(name) + value
+		}
+		v := &variable{own: sh.tok, attr: attrExport, set: true, temp: true}
+		if old, _ := sh.find(name); old != nil && !old.isArray() {
+			v.attr |= old.attr & (attrInteger | attrLower | attrUpper)
+			value, _ = sh.combine(v, "", value, false)
+		}
+		v.str = value
+		sc.vars[name] = v
+		sh.changed(name)
+		if sh.opts.xtrace {
+			sh.trace(name + "=" + quoteSet(value))
+		}
+	}
+	sh.envStale = true
+}
+
+func (sh *Shell) popScope() {
+	n := len(sh.scopes) - 1
+	sc := sh.scopes[n]
+	sh.scopes[n] = nil
+	sh.scopes = sh.scopes[:n]
+	for name, v := range sc.vars {
+		if v.attr&attrExport != 0 {
+			sh.envStale = true
+		}
+		sh.changed(name)
+	}
+	sh.envStale = true
+	if sc.opts != nil {
+		sh.opts = *sc.opts
+	}
+}
+
+// callFunc pushes the frame of a function.
+func (sh *Shell) callFunc(fn *function, args []string) {
+	name := args[0]
+	limit := sh.p.Sandbox().Limits().Depth
+	if n, ok := plainInt(sh.str("FUNCNEST")); ok && n > 0 {
+		limit = min(limit, int(n))
+	}
+	if sh.depth >= limit {
+		sh.errorf("%s: maximum function nesting level exceeded (%d)", name, limit)
+		sh.status, sh.ctl = 1, ctlDiscard
+		return
+	}
+	f := &funcFrame{params: sh.params, base: sh.base, source: sh.source, line: sh.line, loops: sh.loops, optPos: sh.optPos, fn: fn}
+	sh.scopes = append(sh.scopes, &scope{own: sh.tok, vars: make(map[string]*variable)})
+	sh.calls = append(sh.calls, call{name: name, source: fn.source, line: sh.line})
+	sh.params, sh.base, sh.source, sh.loops = args[1:], fn.base, fn.source, 0
+	f.traps = sh.hideTraps()
+	sh.depth++
+	sh.status = 0
+	sh.push(f)
+}
+
+// runBuiltin runs a builtin in this process.
+func (sh *Shell) runBuiltin(c *syntax.CallExpr, redirs []*syntax.Redirect, mark int, args []string, b builtinFunc) {
+	special := isSpecialBuiltin(args[0])
+	if args[0] == "exec" {
+		sh.execBuiltin(c, redirs, args)
+		return
+	}
+	if len(c.Assigns) == 0 && len(redirs) == 0 && len(sh.procFds) == mark {
+		n := len(sh.frames)
+		st := b(sh, args)
+		if st == pushed {
+			// Its frames are on top: what follows them checks the status.
+			sh.insert(n, &restoreFrame{check: true, fds: mark})
+			return
+		}
+		sh.builtinDone(args, st, special)
+		return
+	}
+	f := &restoreFrame{check: true, fds: mark}
+	undo, ok := sh.redirect(redirs, true)
+	f.undo = undo
+	if !ok {
+		f.leave(sh)
+		if special && sh.opts.posix {
+			sh.exitNow(1)
+			return
+		}
+		sh.done(1)
+		return
+	}
+	sh.push(f)
+	if len(c.Assigns) > 0 {
+		if special && sh.opts.posix {
+			for _, a := range c.Assigns {
+				sh.assign(a)
+			}
+		} else {
+			f.temp = true
+			sh.pushTemp(c.Assigns)
+		}
+		if sh.opts.xtrace {
+			sh.traceArgs(args)
+		}
+	}
+	st := b(sh, args)
+	if st == pushed {
+		return
+	}
+	sh.flushBuiltin(args, &st)
+	if len(sh.frames) > 0 && sh.frames[len(sh.frames)-1] == frame(f) {
+		sh.pop()
+	}
+	sh.builtinDone(args, st, special)
+}
+
+// insert puts a frame beneath those from n on.
+func (sh *Shell) insert(n int, f frame) {
+	sh.frames = append(sh.frames, nil)
+	copy(sh.frames[n+1:], sh.frames[n:])
+	sh.frames[n] = f
+}
+
+func (sh *Shell) flushBuiltin(args []string, st *int) {
+	if err := sh.flush(); err != nil {
+		if sh.p.Killed() == 0 {
+			sh.errorf("%s: write error: %s", args[0], strerror(err))
+		}
+		*st = 1
+	}
+}
+
+func (sh *Shell) builtinDone(args []string, st int, special bool) {
+	sh.flushBuiltin(args, &st)
+	if sh.ctl == ctlReturn || sh.ctl == ctlExit {
+		return
+	}
+	_ = special
+	sh.done(st)
+}
+
+// external runs a command that is a file.
+func (sh *Shell) external(c *syntax.CallExpr, redirs []*syntax.Redirect, mark int, args []string, tail bool) {
+	var temp bool
+	if len(c.Assigns) > 0 {
+		temp = true
+		sh.pushTemp(c.Assigns)
+		if sh.opts.xtrace {
+			sh.traceArgs(args)
+		}
+	}
+	st, ended := sh.spawn(redirs, args, tail && len(sh.traps) == 0 && len(sh.jobs) == 0 && sh.subshellTail())
+	if temp {
+		sh.popScope()
+	}
+	sh.closeProcFds(mark)
+	if ended {
+		sh.exitTrap = true
+		sh.exitNow(st)
+		return
+	}
+	sh.done(st)
+}
+
+// subshellTail tells whether nothing waits for this process's own work after the command.
+func (sh *Shell) subshellTail() bool { return sh.noerr == 0 || sh.subshell > 0 }
+
+// spawn runs a file in a child, or, with tail, in place of this shell. ended tells that it was the latter.
+func (sh *Shell) spawn(redirs []*syntax.Redirect, args []string, tail bool) (status int, ended bool) {
+	sh.reap()
+	env := sh.environ()
+	if tail {
+		if _, ok := sh.redirect(redirs, false); !ok {
+			return 1, false
+		}
+		prog, argv, st := sh.program(sh.p, args)
+		if prog == nil {
+			return sh.notFound(args, st), false
+		}
+		sh.p.SetEnviron(env)
+		return sh.p.Become(prog, argv), true
+	}
+	child, err := sh.p.Fork()
+	if err != nil {
+		sh.errorf("fork: %s", forkError(err))
+		return 254, false
+	}
+	child.SetEnviron(env)
+	parent := sh.p
+	sh.p = child // redirections are the child's
+	_, ok := sh.redirect(redirs, false)
+	var prog proc.Program
+	var argv []string
+	st := 1
+	if ok {
+		prog, argv, st = sh.program(child, args)
+		if prog == nil {
+			st = sh.notFound(args, st)
+		}
+	}
+	sh.p = parent
+	if prog == nil {
+		child.Abandon(st)
+		sh.p.WaitQuiet(child)
+		return st, false
+	}
+	child.SetArgs(argv)
+	child.Start(execProgram{prog})
+	st, err = sh.p.WaitQuiet(child)
+	if err != nil {
+		return 128 + proc.SIGKILL, false
+	}
+	sh.reportSignal(child)
+	return st, false
+}
+
+// execProgram is a program that starts as after exec.
+type execProgram struct{ prog proc.Program }
+
+func (e execProgram) Run(p *proc.Process) int { return p.Become(e.prog, p.Args()) }
+
+func forkError(err error) string {
+	if err == syscall.EAGAIN {
+		return "retry: Resource temporarily unavailable"
+	}
+	return strerror(err)
+}
+
+// reportSignal tells of a child that a signal ended, as bash does.
+func (sh *Shell) reportSignal(child *proc.Process) {
+	sig := child.Signaled()
+	if sig == 0 || sig == proc.SIGINT || sig == proc.SIGPIPE {
+		return
+	}
+	if what := sh.p.Sandbox().Exceeded(); what != "" && (sig == proc.SIGXCPU || sig == proc.SIGXFSZ) {
+		sh.errorf("%s: limit exceeded: %s", signalText(sig), what)
+		return
+	}
+	sh.errorf("%5d %s", child.Pid(), signalText(sig))
+}
+
+// program finds what to run; a nil program comes with the status, 127 or 126, after notFound.
+func (sh *Shell) program(p *proc.Process, args []string) (proc.Program, []string, int) {
+	name := args[0]
+	file := name
+	if !strings.Contains(name, "/") {
+		var err error
+		if file, err = sh.findCommand(name); err != nil {
+			return nil, nil, 127
+		}
+	}
+	prog, argv, err := p.Program(file, args)
+	switch err {
+	case nil:
+		return prog, argv, 0
+	case syscall.ENOEXEC:
+		return sh.plainScript(p, file, args)
+	}
+	return nil, nil, errStatus(err)
+}
+
+// plainScript runs a file without #! as a script, unless it looks binary.
+func (sh *Shell) plainScript(p *proc.Process, file string, args []string) (proc.Program, []string, int) {
+	f, err := p.Open(file, syscall.O_RDONLY, 0)
+	if err != nil {
+		return nil, nil, errStatus(err)
+	}
+	buf := make([]byte, 80)
+	n, _ := f.Read(buf)
+	f.Close()
+	line, _, _ := strings.Cut(string(buf[:n]), "\n")
+	if strings.IndexByte(line, 0) >= 0 {
+		return nil, nil, statusBinary
+	}
+	return New(sh.posix), append([]string{"bash", file}, args[1:]...), 0
+}
+
+// Internal statuses of program, turned into messages by notFound.
+const (
+	statusBinary = 1000
+	statusErrno  = 2000 // + errno
+)
+
+func errStatus(err error) int {
+	no, _ := err.(syscall.Errno)
+	if no == 0 {
+		no = syscall.EIO
+	}
+	return statusErrno + int(no)
+}
+
+func (sh *Shell) notFound(args []string, code int) int {
+	name := args[0]
+	switch {
+	case code == 127:
+		if fn := sh.funcs["command_not_found_handle"]; fn != nil {
+			sh.nested(func() { sh.callFunc(fn, append([]string{"command_not_found_handle"}, args...)) })
+			return sh.status
+		}
+		if name == "" {
+			sh.errorf("command not found")
+			sh.stderr("")
+			return 127
+		}
+		sh.errorf("%s: command not found", name)
+		return 127
+	case code == statusBinary:
+		sh.errorf("%s: cannot execute binary file: Exec format error", name)
+		return 126
+	}
+	no := syscall.Errno(code - statusErrno)
+	if a, err := sh.p.Stat(name); err == nil && a.Mode.IsDir() {
+		sh.errorf("%s: Is a directory", name)
+		return 126
+	}
+	if no == syscall.ENOENT {
+		if _, err := sh.p.Stat(name); err == nil {
+			head, _ := sh.readFile(name, 4096)
+			line, _, _ := strings.Cut(strings.TrimPrefix(string(head), "#!"), "\n")
+			sh.errorf("%s: %s: bad interpreter: No such file or directory", name, strings.TrimSpace(line))
+			return 127
+		}
+		sh.errorf("%s: %s", name, strerror(no))
+		return 127
+	}
+	sh.errorf("%s: %s", name, strerror(no))
+	return 126
+}
+
+// findCommand finds a command's file in PATH.
+func (sh *Shell) findCommand(name string) (string, error) {
+	if file, ok := sh.hashed[name]; ok {
+		if a, err := sh.p.Stat(file); err == nil && !a.Mode.IsDir() {
+			return file, nil
+		}
+	}
+	path, _ := sh.get("PATH")
+	if path == "" {
+		path = "."
+	}
+	file, err := sh.p.Find(name, path)
+	if err == syscall.EACCES {
+		for _, dir := range strings.Split(path, ":") {
+			f := strings.TrimSuffix(dir, "/") + "/" + name
+			if a, err := sh.p.Stat(f); err == nil && a.Mode.IsRegular() {
+				return f, nil
+			}
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	if sh.opts.hashall {
+		if sh.hashed == nil {
+			sh.hashed = make(map[string]string)
+		}
+		sh.hashed[name] = file
+	}
+	return file, nil
+}

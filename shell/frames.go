@@ -1,0 +1,571 @@
+package shell
+
+import (
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// frame is one level of a running script. step is called when it is on top: it starts the next thing, perhaps a frame above
+// it, or pops itself. sh.status is that of what ended last.
+type frame interface{ step(sh *Shell) }
+
+// leaver is a frame that puts something back when it is popped, however that happens.
+type leaver interface{ leave(sh *Shell) }
+
+// catcher is a frame that may take control that passes through it; true means that it did.
+type catcher interface{ catch(sh *Shell) bool }
+
+func (sh *Shell) push(f frame) { sh.frames = append(sh.frames, f) }
+
+func (sh *Shell) pop() {
+	n := len(sh.frames) - 1
+	f := sh.frames[n]
+	sh.frames[n] = nil
+	sh.frames = sh.frames[:n]
+	if l, ok := f.(leaver); ok {
+		l.leave(sh)
+	}
+}
+
+// run steps until only base frames are left.
+func (sh *Shell) run(base int) {
+	for !sh.runSome(base) {
+	}
+}
+
+// runSome steps until it is done, or an expansion was aborted.
+func (sh *Shell) runSome(base int) (done bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			a, ok := r.(abort)
+			if !ok {
+				panic(r)
+			}
+			sh.aborted(a)
+		}
+	}()
+	for len(sh.frames) > base {
+		if sh.p.Step(1) != nil {
+			sh.ctl, sh.exitTrap = ctlExit, true
+		}
+		top := sh.frames[len(sh.frames)-1]
+		if sh.ctl != ctlNone {
+			if c, ok := top.(catcher); !ok || !c.catch(sh) {
+				sh.pop()
+			}
+			continue
+		}
+		if sh.signalsWaiting() {
+			sh.runTraps()
+			continue
+		}
+		top.step(sh)
+	}
+	return true
+}
+
+func (sh *Shell) aborted(a abort) {
+	sh.status = a.status
+	sh.arithDepth = 0
+	switch a.kind {
+	case abortExit:
+		sh.exitNow(a.status)
+	case abortDiscard:
+		sh.ctl = ctlDiscard
+	case abortCommand:
+		sh.checkErr()
+	}
+}
+
+// nested runs frames that f pushes, to their end, in the middle of something else.
+func (sh *Shell) nested(f func()) {
+	base := len(sh.frames)
+	f()
+	sh.run(base)
+}
+
+// listFrame runs statements one after the other.
+type listFrame struct {
+	stmts []*syntax.Stmt
+	i     int
+}
+
+func (f *listFrame) step(sh *Shell) {
+	if f.i == len(f.stmts) {
+		sh.pop()
+		return
+	}
+	s := f.stmts[f.i]
+	f.i++
+	sh.stmt(s)
+}
+
+func (sh *Shell) list(stmts []*syntax.Stmt) {
+	if len(stmts) > 0 {
+		sh.push(&listFrame{stmts: stmts})
+	}
+}
+
+// raised counts a frame's part in sh.noerr.
+type raised struct{ on bool }
+
+func (r *raised) raise(sh *Shell) {
+	if !r.on {
+		r.on = true
+		sh.noerr++
+	}
+}
+
+func (r *raised) lower(sh *Shell) {
+	if r.on {
+		r.on = false
+		sh.noerr--
+	}
+}
+
+func (r *raised) leave(sh *Shell) { r.lower(sh) }
+
+// negFrame inverts a status.
+type negFrame struct{ raised }
+
+func (f *negFrame) step(sh *Shell) {
+	if sh.status == 0 {
+		sh.status = 1
+	} else {
+		sh.status = 0
+	}
+	sh.pop()
+}
+
+// andOrFrame runs x && y and x || y.
+type andOrFrame struct {
+	raised
+	cmd  *syntax.BinaryCmd
+	done bool
+}
+
+func (f *andOrFrame) step(sh *Shell) {
+	f.lower(sh)
+	if !f.done && (sh.status == 0) == (f.cmd.Op == syntax.AndStmt) {
+		f.done = true
+		sh.stmt(f.cmd.Y)
+		return
+	}
+	sh.pop()
+}
+
+// ifFrame runs if, elif and else.
+type ifFrame struct {
+	raised
+	c    *syntax.IfClause
+	cond bool // the condition is running
+}
+
+func (f *ifFrame) step(sh *Shell) {
+	if f.cond {
+		f.lower(sh)
+		f.cond = false
+		if sh.status == 0 {
+			sh.pop()
+			sh.list(f.c.Then)
+			return
+		}
+		f.c = f.c.Else
+	}
+	sh.status = 0
+	switch {
+	case f.c == nil:
+		sh.pop()
+	case len(f.c.Cond) == 0: // else
+		sh.pop()
+		sh.list(f.c.Then)
+	default:
+		f.raise(sh)
+		f.cond = true
+		sh.list(f.c.Cond)
+	}
+}
+
+// loop is what all loops share.
+type loop struct {
+	raised
+	last int // status of the last body
+}
+
+func (l *loop) enter(sh *Shell) { sh.loops++ }
+
+func (l *loop) leave(sh *Shell) {
+	l.lower(sh)
+	sh.loops--
+}
+
+// caught handles break and continue; again tells that the loop goes on.
+func (l *loop) caught(sh *Shell) (taken, again bool) {
+	switch sh.ctl {
+	case ctlBreak, ctlContinue:
+		l.lower(sh)
+		if sh.ctlN--; sh.ctlN > 0 {
+			return false, false
+		}
+		again = sh.ctl == ctlContinue
+		sh.ctl = ctlNone
+		l.last = sh.status
+		if !again {
+			sh.pop()
+		}
+		return true, again
+	}
+	return false, false
+}
+
+// whileFrame runs while and until.
+type whileFrame struct {
+	loop
+	c    *syntax.WhileClause
+	cond bool
+}
+
+func (f *whileFrame) step(sh *Shell) {
+	if !f.cond {
+		f.last = sh.status
+		f.cond = true
+		f.raise(sh)
+		sh.list(f.c.Cond)
+		return
+	}
+	f.cond = false
+	f.lower(sh)
+	if (sh.status == 0) == f.c.Until {
+		sh.status = f.last
+		sh.pop()
+		return
+	}
+	sh.status = 0
+	sh.list(f.c.Do)
+}
+
+func (f *whileFrame) catch(sh *Shell) bool {
+	taken, _ := f.caught(sh)
+	f.cond = false
+	return taken
+}
+
+// forFrame runs for name in words.
+type forFrame struct {
+	loop
+	c     *syntax.ForClause
+	name  string
+	words []string
+	i     int
+}
+
+func (f *forFrame) step(sh *Shell) {
+	if f.i == len(f.words) {
+		sh.pop()
+		return
+	}
+	w := f.words[f.i]
+	f.i++
+	sh.setLine(f.c.Pos())
+	if v, _ := sh.find(f.name); v != nil && v.attr&attrNameref != 0 {
+		if !sh.retarget(f.name, w) {
+			sh.status = 1
+			sh.pop()
+			return
+		}
+	} else if !sh.set(f.name, w) {
+		sh.status = 1
+		sh.pop()
+		sh.ctl = ctlDiscard
+		return
+	}
+	if sh.opts.xtrace {
+		sh.traceFor(f.c, f.words)
+	}
+	sh.debugTrap(f.c)
+	sh.list(f.c.Do)
+}
+
+func (f *forFrame) catch(sh *Shell) bool {
+	taken, _ := f.caught(sh)
+	return taken
+}
+
+// cForFrame runs for ((init; cond; post)).
+type cForFrame struct {
+	loop
+	c     *syntax.ForClause
+	l     *syntax.CStyleLoop
+	stage uint8 // 0 init, 1 cond, 2 post
+}
+
+func (f *cForFrame) step(sh *Shell) {
+	sh.setLine(f.c.Pos())
+	eval := func(x syntax.ArithmExpr, def int64) (int64, bool) {
+		if x == nil {
+			return def, true
+		}
+		text := sh.arithText(x)
+		if sh.opts.xtrace {
+			sh.trace("((" + text + "))")
+		}
+		n, err := sh.evalArith(text)
+		if err != nil {
+			sh.arithFailed("((: ", text, err)
+			return 0, false
+		}
+		return n, true
+	}
+	switch f.stage {
+	case 0:
+		f.stage = 1
+		if _, ok := eval(f.l.Init, 0); !ok {
+			sh.status = 1
+			sh.pop()
+		}
+	case 1:
+		n, ok := eval(f.l.Cond, 1)
+		if !ok {
+			sh.status = 1
+			sh.pop()
+			return
+		}
+		if n == 0 {
+			sh.status = f.last
+			sh.pop()
+			return
+		}
+		f.stage = 2
+		sh.debugTrap(f.c)
+		sh.list(f.c.Do)
+	case 2:
+		f.last = sh.status
+		f.stage = 1
+		if _, ok := eval(f.l.Post, 0); !ok {
+			sh.status = 1
+			sh.pop()
+		}
+	}
+}
+
+func (f *cForFrame) catch(sh *Shell) bool {
+	taken, _ := f.caught(sh)
+	return taken
+}
+
+// selectFrame runs select name in words.
+type selectFrame struct {
+	loop
+	c       *syntax.ForClause
+	name    string
+	words   []string
+	listing bool
+}
+
+func (f *selectFrame) step(sh *Shell) {
+	if len(f.words) == 0 {
+		sh.pop()
+		return
+	}
+	show := !f.listing || sh.str("REPLY") == ""
+	f.listing = true
+	for {
+		if show {
+			sh.stderr(sh.menu(f.words))
+		}
+		ps3, ok := sh.get("PS3")
+		if !ok {
+			ps3 = "#? "
+		}
+		sh.stderr(sh.prompt(ps3))
+		line, st := sh.readLine()
+		if st != 0 {
+			sh.stderr("\n")
+			sh.status = 1
+			sh.pop()
+			return
+		}
+		sh.set("REPLY", line)
+		if line == "" {
+			show = true
+			continue
+		}
+		value := ""
+		if n, ok := plainInt(trimIFS(line)); ok && n >= 1 && n <= int64(len(f.words)) {
+			value = f.words[n-1]
+		}
+		sh.set(f.name, value)
+		sh.status = 0
+		sh.list(f.c.Do)
+		return
+	}
+}
+
+func (f *selectFrame) catch(sh *Shell) bool {
+	taken, _ := f.caught(sh)
+	return taken
+}
+
+// caseFrame goes through the items after a match with ;& and ;;&.
+type caseFrame struct {
+	c     *syntax.CaseClause
+	value string
+	i     int
+	fall  bool
+}
+
+func (f *caseFrame) step(sh *Shell) {
+	for f.i < len(f.c.Items) {
+		item := f.c.Items[f.i]
+		f.i++
+		if !f.fall && !sh.caseMatch(item, f.value) {
+			continue
+		}
+		f.fall = item.Op == syntax.Fallthrough
+		if !f.fall && item.Op != syntax.Resume && item.Op != syntax.ResumeKorn {
+			f.i = len(f.c.Items)
+		}
+		sh.status = 0
+		sh.list(item.Stmts)
+		return
+	}
+	sh.pop()
+}
+
+func (sh *Shell) caseMatch(item *syntax.CaseItem, value string) bool {
+	for _, w := range item.Patterns {
+		if compilePattern(sh.patternOf(w), true, sh.shopts.get("nocasematch")).match(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// restoreFrame ends a command with redirections or temporary variables: it puts them back, then checks the status.
+type restoreFrame struct {
+	undo  []undoFd
+	temp  bool // a scope of temporary variables
+	check bool // set -e and the ERR trap apply
+	fds   int  // descriptors of process substitutions before the command
+	lastW string
+	setW  bool
+}
+
+func (f *restoreFrame) step(sh *Shell) {
+	sh.pop()
+	if f.check {
+		sh.checkErr()
+	}
+}
+
+func (f *restoreFrame) leave(sh *Shell) {
+	sh.restoreFds(f.undo)
+	if f.temp {
+		sh.popScope()
+	}
+	sh.closeProcFds(f.fds)
+}
+
+// funcFrame is a function call.
+type funcFrame struct {
+	params []string
+	base   int
+	source string
+	line   int
+	loops  int
+	noerr  bool
+	optPos int
+	fn     *function
+	traps  map[int]string // DEBUG, RETURN and ERR that the function doesn't inherit
+	begun  bool
+}
+
+func (f *funcFrame) step(sh *Shell) {
+	if !f.begun {
+		f.begun = true
+		sh.debugTrap(f.fn.decl)
+		sh.stmt(f.fn.decl.Body)
+		return
+	}
+	sh.returnTrap()
+	sh.pop()
+}
+
+func (f *funcFrame) catch(sh *Shell) bool {
+	if sh.ctl != ctlReturn {
+		return false
+	}
+	sh.ctl = ctlNone
+	sh.returnTrap()
+	sh.pop()
+	return true
+}
+
+func (f *funcFrame) leave(sh *Shell) {
+	sh.popScope()
+	sh.params, sh.base, sh.source, sh.line, sh.loops, sh.optPos = f.params, f.base, f.source, f.line, f.loops, f.optPos
+	sh.calls = sh.calls[:len(sh.calls)-1]
+	sh.depth--
+	sh.restoreTraps(f.traps)
+}
+
+// textFrame runs text that is parsed as it goes: a script, the argument of eval, a sourced file.
+type textFrame struct {
+	r      *textReader
+	top    bool // the script itself: an expansion's error ends only its line
+	ret    bool // return ends it: a sourced file
+	leaves func(sh *Shell)
+	stmts  []*syntax.Stmt
+	i      int
+}
+
+func (f *textFrame) step(sh *Shell) {
+	if f.i < len(f.stmts) {
+		s := f.stmts[f.i]
+		f.i++
+		if f.top && sh.opts.noexec && !sh.opts.interactive {
+			return
+		}
+		sh.tail = f.top && f.i == len(f.stmts) && f.r.atEnd()
+		sh.stmt(s)
+		return
+	}
+	sh.base = f.r.base
+	f.stmts, f.i = f.r.next(sh), 0
+	if f.stmts == nil {
+		if f.ret {
+			sh.returnTrap()
+		}
+		sh.pop()
+		return
+	}
+	sh.base = f.r.base
+}
+
+func (f *textFrame) catch(sh *Shell) bool {
+	switch {
+	case sh.ctl == ctlReturn && f.ret:
+		sh.ctl = ctlNone
+		sh.returnTrap()
+		sh.pop()
+		return true
+	case sh.ctl == ctlDiscard && f.top && sh.subshell == 0:
+		// The statements of one line are a unit.
+		for f.i > 0 && f.i < len(f.stmts) && f.stmts[f.i].Pos().Line() <= f.stmts[f.i-1].End().Line() {
+			f.i++
+		}
+		sh.ctl, sh.noerr = ctlNone, 0
+		if sh.opts.errexit {
+			sh.exitNow(sh.status)
+		}
+		return true
+	}
+	return false
+}
+
+func (f *textFrame) leave(sh *Shell) {
+	if f.leaves != nil {
+		f.leaves(sh)
+	}
+}
+
+func (sh *Shell) setLine(pos syntax.Pos) { sh.line = sh.base + int(pos.Line()) }

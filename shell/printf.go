@@ -1,0 +1,613 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// printfState is a printf in progress.
+type printfState struct {
+	sh    *Shell
+	args  []string
+	used  bool // an argument was consumed
+	out   strings.Builder
+	fail  bool
+	stop  bool // \c
+	fatal bool
+}
+
+func builtinPrintf(sh *Shell, args []string) int {
+	const usage = "printf [-v var] format [arguments]"
+	args = args[1:]
+	varName := ""
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
+		opt := args[0]
+		if opt == "--" {
+			args = args[1:]
+			break
+		}
+		if !strings.HasPrefix(opt, "-v") {
+			return sh.badOption("printf", opt[:2], usage)
+		}
+		if len(opt) > 2 {
+			varName, args = opt[2:], args[1:]
+		} else if len(args) < 2 {
+			sh.errorf("printf: -v: option requires an argument")
+			return sh.usage(usage)
+		} else {
+			varName, args = args[1], args[2:]
+		}
+		if base, _, _ := splitRef(varName); !validName(base) {
+			sh.errorf("printf: `%s': not a valid identifier", varName)
+			return 2
+		}
+	}
+	if len(args) == 0 {
+		return sh.usage(usage)
+	}
+	st := &printfState{sh: sh, args: args[1:]}
+	for {
+		st.used = false
+		st.format(args[0])
+		if len(st.args) == 0 || !st.used || st.stop || st.fatal || sh.p.Killed() != 0 {
+			break
+		}
+		if varName == "" && st.out.Len() > maxBuiltinOut {
+			sh.print(st.out.String())
+			st.out.Reset()
+			if sh.flush() != nil {
+				return 1
+			}
+		}
+	}
+	if varName != "" {
+		if n, sub, ok := splitRef(varName); ok {
+			target, _ := sh.resolve(n)
+			if !sh.assignElement(target, sh.expandSubText(target, sub), st.out.String(), false) {
+				return 1
+			}
+		} else if !sh.set(varName, st.out.String()) {
+			return 1
+		}
+	} else {
+		sh.print(st.out.String())
+	}
+	return int(b2i(st.fail))
+}
+
+// next takes an argument, "" when there are none left.
+func (st *printfState) next() (string, bool) {
+	st.used = true
+	if len(st.args) == 0 {
+		return "", false
+	}
+	s := st.args[0]
+	st.args = st.args[1:]
+	return s, true
+}
+
+func (st *printfState) format(f string) {
+	for i := 0; i < len(f) && !st.stop && !st.fatal; {
+		switch f[i] {
+		case '\\':
+			j := escapeEnd(f, i)
+			s, stop := escapes(f[i:j], escPrintf)
+			st.out.WriteString(s)
+			st.stop = stop
+			i = j
+		case '%':
+			i = st.directive(f, i)
+		default:
+			j := strings.IndexAny(f[i:], "\\%")
+			if j < 0 {
+				j = len(f) - i
+			}
+			st.out.WriteString(f[i : i+j])
+			i += j
+		}
+	}
+}
+
+// escapeEnd returns where the escape at s[i] ends.
+func escapeEnd(s string, i int) int {
+	j := i + 2
+	if j > len(s) {
+		return len(s)
+	}
+	limit := 0
+	switch c := s[i+1]; {
+	case c == 'x':
+		limit = 2
+	case c == 'u':
+		limit = 4
+	case c == 'U':
+		limit = 8
+	case c >= '0' && c <= '7':
+		for n := 1; n < 3 && j < len(s) && s[j] >= '0' && s[j] <= '7'; n++ {
+			j++
+		}
+		return j
+	}
+	for n := 0; n < limit && j < len(s) && isHex(s[j]); n++ {
+		j++
+	}
+	return j
+}
+
+// spec is a conversion's flags, width and precision.
+type spec struct {
+	minus, plus, space, zero, alt, quote bool
+	width, prec                          int
+	hasPrec                              bool
+}
+
+// maxWidth bounds a field's width and precision.
+const maxWidth = 1 << 20
+
+func (st *printfState) number(f string, i int) (n, next int) {
+	if i < len(f) && f[i] == '*' {
+		s, _ := st.next()
+		v, _ := st.integer(s)
+		return int(max(-maxWidth, min(maxWidth, v))), i + 1
+	}
+	for i < len(f) && f[i] >= '0' && f[i] <= '9' {
+		n = min(n*10+int(f[i]-'0'), maxWidth)
+		i++
+	}
+	return n, i
+}
+
+func (st *printfState) directive(f string, start int) int {
+	i := start + 1
+	if i < len(f) && f[i] == '%' {
+		st.out.WriteByte('%')
+		return i + 1
+	}
+	sp := spec{}
+flags:
+	for ; i < len(f); i++ {
+		switch f[i] {
+		case '-':
+			sp.minus = true
+		case '+':
+			sp.plus = true
+		case ' ':
+			sp.space = true
+		case '0':
+			sp.zero = true
+		case '#':
+			sp.alt = true
+		case '\'':
+			sp.quote = true
+		default:
+			break flags
+		}
+	}
+	sp.width, i = st.number(f, i)
+	if sp.width < 0 {
+		sp.minus, sp.width = true, -sp.width
+	}
+	if i < len(f) && f[i] == '.' {
+		sp.hasPrec = true
+		if sp.prec, i = st.number(f, i+1); sp.prec < 0 {
+			sp.hasPrec, sp.prec = false, 0
+		}
+	}
+	if i < len(f) && f[i] == '(' {
+		if end := strings.IndexByte(f[i:], ')'); end > 0 && i+end+1 < len(f) && f[i+end+1] == 'T' {
+			st.time(sp, f[i+1:i+end])
+			return i + end + 2
+		}
+	}
+	for i < len(f) && strings.IndexByte("hlLqjzt", f[i]) >= 0 && !(f[i] == 'q') {
+		i++
+	}
+	if i >= len(f) {
+		st.sh.errorf("printf: `%s': missing format character", f[start:])
+		st.fail, st.fatal = true, true
+		return i
+	}
+	st.convert(f[i], sp, f[start:i+1])
+	return i + 1
+}
+
+func (st *printfState) convert(c byte, sp spec, text string) {
+	switch c {
+	case 's':
+		s, _ := st.next()
+		st.pad(truncate(s, sp), sp)
+	case 'b':
+		s, _ := st.next()
+		out, stop := escapes(s, escB)
+		st.pad(truncate(out, sp), sp)
+		st.stop = stop
+	case 'q', 'Q':
+		s, _ := st.next()
+		if c == 'Q' {
+			s = truncate(s, sp)
+			sp.hasPrec = false
+		}
+		st.pad(truncate(quoteBackslash(s), sp), sp)
+	case 'c':
+		s, _ := st.next()
+		if s != "" {
+			s = s[:1]
+		}
+		st.pad(s, sp)
+	case 'd', 'i':
+		s, _ := st.next()
+		n, _ := st.integer(s)
+		sign := ""
+		switch {
+		case n < 0:
+			sign = "-"
+		case sp.plus:
+			sign = "+"
+		case sp.space:
+			sign = " "
+		}
+		u := uint64(n)
+		if n < 0 {
+			u = -u
+		}
+		st.digits(sign, strconv.FormatUint(u, 10), sp)
+	case 'u':
+		s, _ := st.next()
+		n, _ := st.integer(s)
+		st.digits("", strconv.FormatUint(uint64(n), 10), sp)
+	case 'o':
+		s, _ := st.next()
+		n, _ := st.integer(s)
+		d := strconv.FormatUint(uint64(n), 8)
+		if sp.alt && d[0] != '0' {
+			d = "0" + d
+		}
+		st.digits("", d, sp)
+	case 'x', 'X':
+		s, _ := st.next()
+		n, _ := st.integer(s)
+		d, pre := strconv.FormatUint(uint64(n), 16), ""
+		if sp.alt && n != 0 {
+			pre = "0x"
+		}
+		if c == 'X' {
+			d, pre = strings.ToUpper(d), strings.ToUpper(pre)
+		}
+		st.digits(pre, d, sp)
+	case 'e', 'E', 'f', 'F', 'g', 'G', 'a', 'A':
+		s, _ := st.next()
+		st.float(c, st.floatArg(s), sp)
+	case 'n':
+		s, _ := st.next()
+		if validName(s) {
+			st.sh.set(s, strconv.Itoa(st.out.Len()))
+		}
+	default:
+		st.sh.errorf("printf: `%c': invalid format character", c)
+		st.fail, st.fatal = true, true
+	}
+	_ = text
+}
+
+func truncate(s string, sp spec) string {
+	if sp.hasPrec && sp.prec < len(s) {
+		return s[:sp.prec]
+	}
+	return s
+}
+
+func (st *printfState) pad(s string, sp spec) {
+	n := sp.width - len(s)
+	if n > 0 && !sp.minus {
+		st.out.WriteString(strings.Repeat(" ", n))
+	}
+	st.out.WriteString(s)
+	if n > 0 && sp.minus {
+		st.out.WriteString(strings.Repeat(" ", n))
+	}
+}
+
+// digits writes a number's digits with precision, sign and padding.
+func (st *printfState) digits(sign, d string, sp spec) {
+	if sp.hasPrec {
+		if sp.prec == 0 && d == "0" {
+			d = ""
+		}
+		if n := sp.prec - len(d); n > 0 {
+			d = strings.Repeat("0", n) + d
+		}
+	} else if sp.zero && !sp.minus {
+		if n := sp.width - len(d) - len(sign); n > 0 {
+			d = strings.Repeat("0", n) + d
+		}
+	}
+	st.pad(sign+d, sp)
+}
+
+// integer reads an argument as C does, or a character's number after a quote.
+func (st *printfState) integer(s string) (int64, bool) {
+	if s == "" {
+		return 0, true
+	}
+	if s[0] == '\'' || s[0] == '"' {
+		if len(s) == 1 {
+			return 0, true
+		}
+		r, _ := decode(s[1:])
+		if r >= badByte {
+			r -= badByte
+		}
+		return int64(r), true
+	}
+	t := strings.TrimLeft(s, " \t\n\r\v\f")
+	end := numberEnd(t)
+	n, err := strconv.ParseInt(t[:end], 0, 64)
+	if err != nil && errors.Is(err, strconv.ErrRange) {
+		if u, err2 := strconv.ParseUint(strings.TrimPrefix(t[:end], "+"), 0, 64); err2 == nil {
+			n = int64(u)
+			err = nil
+		} else {
+			st.sh.errorf("printf: warning: %s: Numerical result out of range", s)
+			return n, false
+		}
+	}
+	if end < len(t) || end == 0 {
+		if end == 0 {
+			n = 0
+		}
+		why := "invalid number"
+		if strings.HasPrefix(t, "0") && len(t) > 1 && t[1] >= '0' && t[1] <= '9' {
+			why = "invalid octal number"
+		} else if strings.HasPrefix(t, "0x") || strings.HasPrefix(t, "0X") {
+			why = "invalid hex number"
+		}
+		st.sh.errorf("printf: %s: %s", s, why)
+		st.fail = true
+	}
+	return n, err == nil
+}
+
+// numberEnd returns how much of s is an integer constant of C.
+func numberEnd(s string) int {
+	i := 0
+	if i < len(s) && (s[i] == '-' || s[i] == '+') {
+		i++
+	}
+	digits := "0123456789"
+	start := i
+	if strings.HasPrefix(s[i:], "0x") || strings.HasPrefix(s[i:], "0X") {
+		if i+2 < len(s) && isHex(s[i+2]) {
+			digits, i = "0123456789abcdefABCDEF", i+2
+			start = i
+		}
+	} else if strings.HasPrefix(s[i:], "0") {
+		digits = "01234567"
+	}
+	for i < len(s) && strings.IndexByte(digits, s[i]) >= 0 {
+		i++
+	}
+	if i == start {
+		return 0
+	}
+	return i
+}
+
+func (st *printfState) floatArg(s string) float64 {
+	if s == "" {
+		return 0
+	}
+	if s[0] == '\'' || s[0] == '"' {
+		n, _ := st.integer(s)
+		return float64(n)
+	}
+	t := strings.TrimSpace(s)
+	f, err := strconv.ParseFloat(t, 64)
+	if err != nil && errors.Is(err, strconv.ErrRange) {
+		return f
+	}
+	if err == nil && !strings.Contains(t, "_") {
+		return f
+	}
+	for i := len(t) - 1; i > 0; i-- {
+		if v, err := strconv.ParseFloat(t[:i], 64); err == nil {
+			f = v
+			break
+		}
+	}
+	if n, err := strconv.ParseInt(t, 0, 64); err == nil {
+		return float64(n)
+	}
+	st.sh.errorf("printf: %s: invalid number", s)
+	st.fail = true
+	return f
+}
+
+func (st *printfState) float(c byte, v float64, sp spec) {
+	prec := 6
+	if sp.hasPrec {
+		prec = sp.prec
+	}
+	sign := ""
+	switch {
+	case math.Signbit(v):
+		sign, v = "-", -v
+	case sp.plus:
+		sign = "+"
+	case sp.space:
+		sign = " "
+	}
+	var d string
+	switch {
+	case math.IsInf(v, 0):
+		d, sp.zero = "inf", false
+	case math.IsNaN(v):
+		d, sp.zero = "nan", false
+	case c == 'f' || c == 'F':
+		d = strconv.FormatFloat(v, 'f', prec, 64)
+		if sp.alt && prec == 0 {
+			d += "."
+		}
+	case c == 'e' || c == 'E':
+		d = strconv.FormatFloat(v, 'e', prec, 64)
+	case c == 'a' || c == 'A':
+		if !sp.hasPrec {
+			prec = -1
+		}
+		d = strconv.FormatFloat(v, 'x', prec, 64)
+		d = strings.Replace(strings.Replace(d, "p+0", "p+", 1), "p-0", "p-", 1)
+	default:
+		d = formatG(v, prec, sp.alt)
+	}
+	if c < 'a' {
+		d = strings.ToUpper(d)
+	}
+	if n := sp.width - len(sign) - len(d); sp.zero && !sp.minus && n > 0 {
+		d = strings.Repeat("0", n) + d
+	}
+	st.pad(sign+d, sp)
+}
+
+// formatG is C's %g.
+func formatG(v float64, prec int, alt bool) string {
+	if prec == 0 {
+		prec = 1
+	}
+	e := strconv.FormatFloat(v, 'e', prec-1, 64)
+	exp, _ := strconv.Atoi(e[strings.IndexByte(e, 'e')+1:])
+	if exp < -4 || exp >= prec {
+		mant, x, _ := strings.Cut(e, "e")
+		if !alt && strings.Contains(mant, ".") {
+			mant = strings.TrimRight(strings.TrimRight(mant, "0"), ".")
+		}
+		return mant + "e" + x
+	}
+	d := strconv.FormatFloat(v, 'f', prec-1-exp, 64)
+	if !alt && strings.Contains(d, ".") {
+		d = strings.TrimRight(strings.TrimRight(d, "0"), ".")
+	}
+	return d
+}
+
+// time is %(format)T: seconds since the epoch, -1 now, -2 when the shell started.
+func (st *printfState) time(sp spec, format string) {
+	now := st.sh.p.Sandbox().Now()
+	t := now
+	if s, ok := st.next(); ok {
+		n, _ := st.integer(s)
+		switch n {
+		case -1:
+		case -2:
+			t = st.sh.secondsFrom
+		default:
+			t = time.Unix(n, 0)
+		}
+	}
+	if format == "" {
+		format = "%X"
+	}
+	st.pad(truncate(strftime(t.In(st.sh.location()), format), sp), sp)
+}
+
+// strftime formats a time as C does in the POSIX locale.
+func strftime(t time.Time, format string) string {
+	var b strings.Builder
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' || i+1 >= len(format) {
+			b.WriteByte(format[i])
+			continue
+		}
+		i++
+		pad := byte(0)
+		for i < len(format)-1 && strings.IndexByte("-_0^#EO", format[i]) >= 0 {
+			pad = format[i]
+			i++
+		}
+		num := func(n, width int, fill byte) {
+			switch pad {
+			case '-':
+				fmt.Fprintf(&b, "%d", n)
+				return
+			case '_':
+				fill = ' '
+			case '0':
+				fill = '0'
+			}
+			if fill == ' ' {
+				fmt.Fprintf(&b, "%*d", width, n)
+			} else {
+				fmt.Fprintf(&b, "%0*d", width, n)
+			}
+		}
+		strftimeOne(&b, t, format[i], num)
+	}
+	return b.String()
+}
+
+func strftimeOne(b *strings.Builder, t time.Time, c byte, num func(n, width int, fill byte)) {
+	hour12 := (t.Hour()+11)%12 + 1
+	isoYear, isoWeek := t.ISOWeek()
+	switch c {
+	case 'Y':
+		num(t.Year(), 1, '0')
+	case 'C':
+		num(t.Year()/100, 2, '0')
+	case 'y':
+		num(t.Year()%100, 2, '0')
+	case 'm':
+		num(int(t.Month()), 2, '0')
+	case 'd':
+		num(t.Day(), 2, '0')
+	case 'e':
+		num(t.Day(), 2, ' ')
+	case 'H':
+		num(t.Hour(), 2, '0')
+	case 'I':
+		num(hour12, 2, '0')
+	case 'k':
+		num(t.Hour(), 2, ' ')
+	case 'l':
+		num(hour12, 2, ' ')
+	case 'M':
+		num(t.Minute(), 2, '0')
+	case 'S':
+		num(t.Second(), 2, '0')
+	case 'j':
+		num(t.YearDay(), 3, '0')
+	case 'u':
+		num((int(t.Weekday())+6)%7+1, 1, '0')
+	case 'w':
+		num(int(t.Weekday()), 1, '0')
+	case 'V':
+		num(isoWeek, 2, '0')
+	case 'G':
+		num(isoYear, 4, '0')
+	case 'g':
+		num(isoYear%100, 2, '0')
+	case 'U':
+		num((t.YearDay()+6-int(t.Weekday()))/7, 2, '0')
+	case 'W':
+		num((t.YearDay()+6-(int(t.Weekday())+6)%7)/7, 2, '0')
+	case 's':
+		fmt.Fprintf(b, "%d", t.Unix())
+	case 'N':
+		fmt.Fprintf(b, "%09d", t.Nanosecond())
+	case 'n':
+		b.WriteByte('\n')
+	case 't':
+		b.WriteByte('\t')
+	case '%':
+		b.WriteByte('%')
+	default:
+		layout := map[byte]string{'a': "Mon", 'A': "Monday", 'b': "Jan", 'h': "Jan", 'B': "January", 'p': "PM", 'P': "pm", 'Z': "MST", 'z': "-0700",
+			'F': "2006-01-02", 'D': "01/02/06", 'x': "01/02/06", 'T': "15:04:05", 'X': "15:04:05", 'R': "15:04", 'r': "03:04:05 PM", 'c': "Mon Jan _2 15:04:05 2006"}[c]
+		if layout == "" {
+			b.WriteString("%" + string(c))
+			return
+		}
+		b.WriteString(t.Format(layout))
+	}
+}

@@ -1,0 +1,423 @@
+package shell
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"agentrun.dev/proc"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Traps that aren't signals have numbers beyond them.
+const (
+	sigExit   = 0
+	sigDebug  = proc.MaxSignal + 1
+	sigErr    = proc.MaxSignal + 2
+	sigReturn = proc.MaxSignal + 3
+)
+
+func trapNumber(name string) (int, bool) {
+	switch strings.ToUpper(strings.TrimPrefix(strings.ToUpper(name), "SIG")) {
+	case "DEBUG":
+		return sigDebug, true
+	case "ERR":
+		return sigErr, true
+	case "RETURN":
+		return sigReturn, true
+	}
+	return proc.SignalNumber(name)
+}
+
+func trapName(sig int) string {
+	switch sig {
+	case sigExit:
+		return "EXIT"
+	case sigDebug:
+		return "DEBUG"
+	case sigErr:
+		return "ERR"
+	case sigReturn:
+		return "RETURN"
+	}
+	if n := proc.SignalName(sig); n != "" {
+		return "SIG" + n
+	}
+	return strconv.Itoa(sig)
+}
+
+func (sh *Shell) hasTrap(sig int) bool { return sh.traps[sig] != "" }
+
+// setTrap sets what a signal does: a command, "" to ignore it.
+func (sh *Shell) setTrap(sig int, cmd string) {
+	m := make(map[int]string, len(sh.traps)+1)
+	for k, v := range sh.traps {
+		m[k] = v
+	}
+	m[sig] = cmd
+	sh.traps = m
+}
+
+func (sh *Shell) clearTrap(sig int) {
+	m := make(map[int]string, len(sh.traps))
+	for k, v := range sh.traps {
+		if k != sig {
+			m[k] = v
+		}
+	}
+	sh.traps = m
+}
+
+// applySignals makes the process's dispositions those of the traps, after a fork.
+func (sh *Shell) applySignals() {
+	for sig, cmd := range sh.traps {
+		if sig > 0 && sig <= proc.MaxSignal {
+			d := proc.Handle
+			if cmd == "" {
+				d = proc.Ignore
+			}
+			sh.p.SetSignal(sig, d)
+		}
+	}
+}
+
+func builtinTrap(sh *Shell, args []string) int {
+	args = args[1:]
+	print := false
+	if len(args) > 0 && args[0] == "-l" {
+		return listSignals(sh)
+	}
+	if len(args) > 0 && args[0] == "-p" {
+		print, args = true, args[1:]
+	}
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 || print {
+		return sh.printTraps(args)
+	}
+	cmd := args[0]
+	reset := cmd == "-"
+	names := args[1:]
+	if len(args) == 1 {
+		reset, names = true, args
+		if _, ok := trapNumber(args[0]); !ok {
+			sh.stderr("trap: usage: trap [-lp] [[arg] signal_spec ...]\n")
+			return 2
+		}
+	} else if n, err := strconv.Atoi(cmd); err == nil && n >= 0 && n <= proc.MaxSignal {
+		reset, names = true, args
+	}
+	st := 0
+	for _, name := range names {
+		sig, ok := trapNumber(name)
+		if !ok {
+			sh.errorf("trap: %s: invalid signal specification", name)
+			st = 1
+			continue
+		}
+		sh.inherit = nil
+		if reset {
+			sh.clearTrap(sig)
+		} else {
+			sh.setTrap(sig, cmd)
+		}
+		if sig > 0 && sig <= proc.MaxSignal {
+			d := proc.Handle
+			switch {
+			case reset:
+				d = proc.Default
+			case cmd == "":
+				d = proc.Ignore
+			}
+			sh.p.SetSignal(sig, d)
+		}
+	}
+	return st
+}
+
+func (sh *Shell) printTraps(names []string) int {
+	traps := sh.traps
+	if sh.inherit != nil {
+		traps = sh.inherit
+	}
+	var sigs []int
+	for s := range traps {
+		sigs = append(sigs, s)
+	}
+	sort.Ints(sigs)
+	st := 0
+	if len(names) > 0 {
+		sigs = nil
+		for _, n := range names {
+			s, ok := trapNumber(n)
+			if !ok {
+				sh.errorf("trap: %s: invalid signal specification", n)
+				st = 1
+				continue
+			}
+			if _, set := traps[s]; set {
+				sigs = append(sigs, s)
+			}
+		}
+	}
+	for _, s := range sigs {
+		sh.printf("trap -- %s %s\n", quoteSingle(traps[s]), trapName(s))
+	}
+	return st
+}
+
+// takeSignals moves handled signals from the process to the shell.
+func (sh *Shell) takeSignals() { sh.pending = append(sh.pending, sh.p.TakeSignals()...) }
+
+func (sh *Shell) signalsWaiting() bool {
+	sh.takeSignals()
+	return len(sh.pending) > 0
+}
+
+// runTraps runs the traps of the signals that came.
+func (sh *Shell) runTraps() {
+	for len(sh.pending) > 0 && sh.ctl == ctlNone {
+		sig := sh.pending[0]
+		sh.pending = sh.pending[1:]
+		sh.runTrap(sig)
+	}
+}
+
+// runTrap runs one trap's command, keeping the status.
+func (sh *Shell) runTrap(sig int) {
+	cmd := sh.traps[sig]
+	if cmd == "" || sh.inTrap[sig] {
+		return
+	}
+	if sh.inTrap == nil {
+		sh.inTrap = make(map[int]bool)
+	}
+	sh.inTrap[sig] = true
+	status, line, pipes := sh.status, sh.line, sh.pipestatus
+	sh.evalText(cmd)
+	delete(sh.inTrap, sig)
+	if sh.ctl != ctlExit && sh.ctl != ctlReturn {
+		sh.status, sh.line, sh.pipestatus = status, line, pipes
+	}
+}
+
+// evalText runs text to its end, in the middle of something else.
+func (sh *Shell) evalText(text string) {
+	base := sh.base
+	sh.nested(func() {
+		sh.push(&textFrame{r: newTextReader(text, max(0, sh.line-1))})
+	})
+	sh.base = base
+}
+
+func (sh *Shell) debugTrap(n syntax.Node) {
+	if !sh.hasTrap(sigDebug) || sh.inTrap[sigDebug] {
+		return
+	}
+	sh.setLine(n.Pos())
+	sh.command = strings.TrimSpace(sh.nodeText(n))
+	sh.runTrap(sigDebug)
+}
+
+func (sh *Shell) errTrap() {
+	if sh.hasTrap(sigErr) {
+		sh.runTrap(sigErr)
+	}
+}
+
+func (sh *Shell) returnTrap() {
+	if sh.hasTrap(sigReturn) {
+		sh.runTrap(sigReturn)
+	}
+}
+
+// hideTraps takes away what a function doesn't inherit, and returns it.
+func (sh *Shell) hideTraps() map[int]string {
+	var hidden map[int]string
+	for _, sig := range []int{sigDebug, sigErr, sigReturn} {
+		if sig == sigErr && sh.opts.errtrace || sig != sigErr && sh.opts.functrace {
+			continue
+		}
+		if cmd, ok := sh.traps[sig]; ok {
+			if hidden == nil {
+				hidden = make(map[int]string)
+			}
+			hidden[sig] = cmd
+			sh.clearTrap(sig)
+		}
+	}
+	return hidden
+}
+
+func (sh *Shell) restoreTraps(hidden map[int]string) {
+	for sig, cmd := range hidden {
+		if _, set := sh.traps[sig]; !set {
+			sh.setTrap(sig, cmd)
+		}
+	}
+}
+
+// runExitTrap runs the EXIT trap, once.
+func (sh *Shell) runExitTrap() {
+	sh.exitTrap = true
+	cmd := sh.traps[sigExit]
+	if cmd == "" {
+		return
+	}
+	sh.noerr = 0
+	status := sh.status
+	sh.evalText(cmd)
+	if sh.ctl == ctlExit {
+		sh.status = sh.exitStatus
+	} else {
+		sh.status = status
+	}
+	sh.ctl = ctlNone
+}
+
+func signalText(sig int) string {
+	switch sig {
+	case proc.SIGHUP:
+		return "Hangup"
+	case proc.SIGINT:
+		return "Interrupt"
+	case proc.SIGQUIT:
+		return "Quit"
+	case proc.SIGABRT:
+		return "Aborted"
+	case proc.SIGKILL:
+		return "Killed"
+	case proc.SIGUSR1:
+		return "User defined signal 1"
+	case proc.SIGUSR2:
+		return "User defined signal 2"
+	case proc.SIGPIPE:
+		return "Broken pipe"
+	case proc.SIGALRM:
+		return "Alarm clock"
+	case proc.SIGTERM:
+		return "Terminated"
+	case proc.SIGSEGV:
+		return "Segmentation fault"
+	case proc.SIGXCPU:
+		return "CPU time limit exceeded"
+	case proc.SIGXFSZ:
+		return "File size limit exceeded"
+	}
+	return fmt.Sprintf("Signal %d", sig)
+}
+
+func listSignals(sh *Shell) int {
+	col := 0
+	for n := 1; n <= proc.MaxSignal; n++ {
+		name := proc.SignalName(n)
+		if name == "" {
+			continue
+		}
+		sh.printf("%2d) SIG%s", n, name)
+		if col++; col%5 == 0 {
+			sh.print("\n")
+		} else {
+			sh.print("\t")
+		}
+	}
+	sh.print("\n")
+	return 0
+}
+
+func builtinKill(sh *Shell, args []string) int {
+	args = args[1:]
+	sig := proc.SIGTERM
+	if len(args) > 0 && strings.HasPrefix(args[0], "-") && args[0] != "--" {
+		opt := args[0]
+		args = args[1:]
+		switch {
+		case opt == "-l" || opt == "-L":
+			return killList(sh, args)
+		case opt == "-s" || opt == "-n":
+			if len(args) == 0 {
+				sh.errorf("kill: %s: option requires an argument", opt)
+				return 1
+			}
+			opt, args = "-"+args[0], args[1:]
+			fallthrough
+		default:
+			n, ok := proc.SignalNumber(opt[1:])
+			if !ok {
+				sh.errorf("kill: %s: invalid signal specification", opt[1:])
+				return 1
+			}
+			sig = n
+		}
+	}
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		sh.stderr("kill: usage: kill [-s sigspec | -n signum | -sigspec] pid | jobspec ... or kill -l [sigspec]\n")
+		return 2
+	}
+	st := 0
+	for _, a := range args {
+		if strings.HasPrefix(a, "%") {
+			j := sh.findJob(a)
+			if j == nil || j.done {
+				sh.errorf("kill: %s: no such job", a)
+				st = 1
+				continue
+			}
+			for _, p := range j.procs {
+				p.Post(sig)
+			}
+			continue
+		}
+		pid, err := strconv.Atoi(a)
+		if err != nil {
+			sh.errorf("kill: %s: arguments must be process or job IDs", a)
+			st = 1
+			continue
+		}
+		if j := sh.findJob(a); j != nil && j.done {
+			err = syscall.ESRCH
+		} else {
+			err = sh.p.Signal(pid, sig)
+		}
+		if err != nil {
+			sh.errorf("kill: (%d) - %s", pid, strerror(err))
+			st = 1
+		}
+	}
+	sh.reap()
+	return st
+}
+
+func killList(sh *Shell, args []string) int {
+	if len(args) == 0 {
+		return listSignals(sh)
+	}
+	st := 0
+	for _, a := range args {
+		if n, err := strconv.Atoi(a); err == nil {
+			if n > 128 {
+				n -= 128
+			}
+			if name := proc.SignalName(n); name != "" {
+				sh.print(name + "\n")
+				continue
+			}
+			if n == 0 {
+				sh.print("EXIT\n")
+				continue
+			}
+		} else if n, ok := proc.SignalNumber(a); ok {
+			sh.printf("%d\n", n)
+			continue
+		}
+		sh.errorf("kill: %s: invalid signal specification", a)
+		st = 1
+	}
+	return st
+}
