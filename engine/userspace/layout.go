@@ -1,0 +1,122 @@
+package userspace
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"agentrun.dev/errs"
+	"agentrun.dev/proc"
+	"agentrun.dev/vfs"
+	"agentrun.dev/vfs/memfs"
+)
+
+const passwd = "root:x:0:0:root:/root:/bin/bash\nuser:x:1000:1000:user:/home/user:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+const group = "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n"
+const osRelease = "PRETTY_NAME=\"AgentRun\"\nNAME=\"AgentRun\"\nID=agentrun\nID_LIKE=debian\nVERSION_ID=\"1\"\n"
+
+// layout makes the tree: the root, what every Unix has unless the root has it already, the caller's mounts.
+func layout(ctx context.Context, o *Options) (*vfs.Namespace, error) {
+	root := vfs.Mount{FS: memfs.New(memfs.Options{Now: o.Clock}), Source: "root", Type: "tmpfs"}
+	if o.Root != nil {
+		root = *o.Root
+	}
+	if root.Special == nil {
+		root.Special = proc.OpenSpecial
+	}
+	ns := vfs.NewNamespace(root)
+	if !root.ReadOnly {
+		if err := fill(ctx, ns, o); err != nil {
+			return nil, err
+		}
+	}
+	mounts := o.Mounts
+	bin := vfs.Mount{Path: "/bin", FS: proc.NewBin(o.Commands), Source: "bin", Type: "agentrun", ReadOnly: true}
+	if empty(ctx, ns, "/bin") {
+		mounts = append([]vfs.Mount{bin}, mounts...)
+	}
+	mounts = append([]vfs.Mount{{Path: "/dev", FS: proc.NewDev(), Source: "dev", Type: "devtmpfs"}}, mounts...)
+	for _, m := range mounts {
+		if m.Special == nil {
+			m.Special = proc.OpenSpecial
+		}
+		if err := mount(ctx, ns, m); err != nil {
+			return nil, err
+		}
+	}
+	return ns, nil
+}
+
+func mount(ctx context.Context, ns *vfs.Namespace, m vfs.Mount) error {
+	if err := ns.Mount(ctx, m); err != nil {
+		kind := errs.Invalid
+		if errors.Is(err, syscall.EBUSY) {
+			kind = errs.Conflict
+		}
+		return errs.New(kind, "mount", m.Path, err)
+	}
+	return nil
+}
+
+func empty(ctx context.Context, ns *vfs.Namespace, dir string) bool {
+	list, err := ns.ReadDir(ctx, vfs.Cred{}, "", dir)
+	return err != nil || len(list) == 0
+}
+
+// fill makes the directories and files of a root that don't exist yet.
+func fill(ctx context.Context, ns *vfs.Namespace, o *Options) error {
+	var admin vfs.Cred
+	user, group1 := uint32(UID), uint32(GID)
+	for _, d := range []struct {
+		path string
+		mode vfs.Mode
+		own  bool
+	}{
+		{"/bin", 0o755, false}, {"/dev", 0o755, false}, {"/etc", 0o755, false}, {"/home", 0o755, false}, {Home, 0o755, true}, {"/proc", 0o555, false},
+		{"/root", 0o700, false}, {"/tmp", 0o1777, false}, {"/usr", 0o755, false}, {"/usr/local", 0o755, false}, {"/usr/local/bin", 0o755, false},
+		{"/var", 0o755, false}, {"/var/tmp", 0o1777, false}, {Workspace, 0o755, true},
+	} {
+		switch err := ns.Mkdir(ctx, admin, "", d.path, d.mode); {
+		case errors.Is(err, syscall.EEXIST):
+			continue
+		case err != nil:
+			return errs.New(errs.Other, "make root", d.path, err)
+		}
+		if d.own {
+			if err := ns.SetAttr(ctx, admin, "", d.path, vfs.SetAttr{UID: &user, GID: &group1}, true); err != nil {
+				return errs.New(errs.Other, "make root", d.path, err)
+			}
+		}
+	}
+	for _, l := range [][2]string{{"/bin", "/usr/bin"}, {"/bin", "/sbin"}, {"/bin", "/usr/sbin"}} {
+		if err := ns.Symlink(ctx, admin, "", l[0], l[1]); err != nil && !errors.Is(err, syscall.EEXIST) {
+			return errs.New(errs.Other, "make root", l[1], err)
+		}
+	}
+	host := o.Hostname
+	if host == "" {
+		host = "sandbox"
+	}
+	for _, f := range [][2]string{{"/etc/passwd", passwd}, {"/etc/group", group}, {"/etc/hostname", host + "\n"}, {"/etc/os-release", osRelease}, {"/etc/hosts", "127.0.0.1\tlocalhost\n"}} {
+		if err := write(ctx, ns, f[0], f[1]); err != nil {
+			return errs.New(errs.Other, "make root", f[0], err)
+		}
+	}
+	return nil
+}
+
+// write makes a file unless it exists.
+func write(ctx context.Context, ns *vfs.Namespace, path, text string) error {
+	f, err := ns.Open(ctx, vfs.Cred{}, "", path, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o644)
+	if errors.Is(err, syscall.EEXIST) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write([]byte(text)); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
