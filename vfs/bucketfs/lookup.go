@@ -100,7 +100,7 @@ func (n *node) holdsFresh() bool {
 
 // foundDir makes or updates the node of a directory; n is what the name meant before.
 func (f *FS) foundDir(n, d *node, name, part string, rec *bucket.Dir) *node {
-	if n != nil && !n.dir || n != nil && n.rec != nil && rec != nil && n.rec.ID != rec.ID {
+	if n != nil && !n.sameDir(rec) {
 		f.detach(n, d, name)
 		n = nil
 	}
@@ -141,7 +141,7 @@ func (f *FS) dirIno(prefix string, rec *bucket.Dir) vfs.Ino {
 
 // foundFile makes or updates the node of a file; n is what the name meant before.
 func (f *FS) foundFile(n, d *node, name string, dec decoded, o *bucket.Object) *node {
-	if n != nil && (n.dir || n.obj == nil || n.obj.ID != o.ID && !n.written(o)) {
+	if n != nil && !n.sameFile(o) {
 		// Another object is here now.
 		f.detach(n, d, name)
 		n = nil
@@ -162,6 +162,16 @@ func (f *FS) foundFile(n, d *node, name string, dec decoded, o *bucket.Object) *
 	n.seen = f.age
 	f.settle(n)
 	return n
+}
+
+// sameDir reports whether a node is the directory with that record, or without one.
+func (n *node) sameDir(rec *bucket.Dir) bool {
+	return n.dir && (n.rec == nil || rec == nil || n.rec.ID == rec.ID)
+}
+
+// sameFile reports whether a node is the file that the bucket has as o.
+func (n *node) sameFile(o *bucket.Object) bool {
+	return !n.dir && n.obj != nil && (n.obj.ID == o.ID || n.written(o))
 }
 
 // written reports whether o is what our own write made of the node's object: with versioning on, that has a new id.
@@ -312,6 +322,81 @@ func (f *FS) ReadDir(ctx context.Context, dir vfs.Ino) ([]vfs.DirEntry, error) {
 	return f.list(ctx, d)
 }
 
+// listing gathers a directory's entries.
+type listing struct {
+	f       *FS
+	d       *node
+	depth   int // of the directory within a long part
+	seen    map[string]bool
+	entries []vfs.DirEntry
+}
+
+// add adds a part of a key, unless its name stands elsewhere or is there already. ino numbers it, given what its name
+// meant before, nil if nothing is known.
+func (l *listing) add(part string, shadowed bool, mode vfs.Mode, ino func(known *node) vfs.Ino) {
+	chain := encode(part, shadowed)
+	if len(chain) <= l.depth {
+		return // its name is short enough to stand in the directory proper
+	}
+	name := chain[l.depth]
+	if l.seen[name] {
+		return
+	}
+	l.seen[name] = true
+	known := l.d.kids[name]
+	e := vfs.DirEntry{Name: name, Mode: mode & vfs.ModeType}
+	switch {
+	case len(chain) > l.depth+1:
+		e.Mode = vfs.ModeDir
+		if known != nil {
+			e.Ino = known.ino
+		} else {
+			e.Ino = inoOfPath(l.d.base() + part[:(l.depth+1)*chunkBytes])
+		}
+	case known != nil && known.fresh:
+		e.Ino, e.Mode = known.ino, vfs.Mode(known.px.Mode)&vfs.ModeType
+	default:
+		e.Ino = ino(known)
+	}
+	l.entries = append(l.entries, e)
+}
+
+// addDir adds a directory.
+func (l *listing) addDir(ctx context.Context, part string) error {
+	prefix := l.d.base() + part + "/"
+	rec, err := l.f.view.Dir(ctx, prefix)
+	if err != nil && !errs.Is(err, errs.NotFound) {
+		return wrap(err)
+	}
+	l.add(part, false, vfs.ModeDir, func(known *node) vfs.Ino {
+		if known == nil || !known.sameDir(rec) {
+			known = l.f.byID(rec)
+		}
+		if known != nil {
+			return known.ino
+		}
+		return l.f.dirIno(prefix, rec)
+	})
+	return nil
+}
+
+// addObject adds a file.
+func (l *listing) addObject(part string, o *bucket.Object, shadowed bool) {
+	mode := vfs.ModeRegular
+	if o.Posix != nil && vfs.Mode(o.Posix.Mode)&vfs.ModeType != 0 && !vfs.Mode(o.Posix.Mode).IsDir() {
+		mode = vfs.Mode(o.Posix.Mode)
+	}
+	l.add(part, shadowed, mode, func(known *node) vfs.Ino {
+		if known != nil && known.sameFile(o) {
+			return known.ino
+		}
+		if n := l.f.ids[o.ID]; n != nil && !n.dir {
+			return n.ino
+		}
+		return inoOfID(o.ID)
+	})
+}
+
 // list lists a directory: what the bucket has, and what isn't there yet.
 func (f *FS) list(ctx context.Context, d *node) ([]vfs.DirEntry, error) {
 	type object struct {
@@ -319,60 +404,27 @@ func (f *FS) list(ctx context.Context, d *node) ([]vfs.DirEntry, error) {
 		o    *bucket.Object
 	}
 	var objects []object
-	var entries []vfs.DirEntry
 	dirs := map[string]bool{}
-	seen := map[string]bool{}
-	depth := len(d.begun) / chunkBytes
-	add := func(part string, shadowed bool, ino vfs.Ino, mode vfs.Mode) {
-		chain := encode(part, shadowed)
-		if len(chain) <= depth {
-			return // its name is short enough to stand in the directory proper
-		}
-		name := chain[depth]
-		if seen[name] {
-			return
-		}
-		seen[name] = true
-		if len(chain) > depth+1 {
-			ino, mode = inoOfPath(d.base()+part[:(depth+1)*chunkBytes]), vfs.ModeDir
-		}
-		if k := d.kids[name]; k != nil {
-			ino = k.ino
-		}
-		entries = append(entries, vfs.DirEntry{Name: name, Ino: ino, Mode: mode & vfs.ModeType})
-	}
-	base := d.base()
-	err := f.parts(ctx, d.prefix(), base, func(part string, o *bucket.Object, isDir bool) error {
+	l := &listing{f: f, d: d, depth: len(d.begun) / chunkBytes, seen: map[string]bool{}}
+	err := f.parts(ctx, d.prefix(), d.base(), func(part string, o *bucket.Object, isDir bool) error {
 		if !isDir {
 			objects = append(objects, object{part, o})
 			return nil
 		}
 		dirs[part] = true
-		rec, err := f.view.Dir(ctx, base+part+"/")
-		if err != nil && !errs.Is(err, errs.NotFound) {
-			return wrap(err)
-		}
-		add(part, false, f.dirIno(base+part+"/", rec), vfs.ModeDir)
-		return nil
+		return l.addDir(ctx, part)
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range objects {
-		mode, ino := vfs.ModeRegular, inoOfID(k.o.ID)
-		if n := f.ids[k.o.ID]; n != nil {
-			ino = n.ino
-		}
-		if k.o.Posix != nil && vfs.Mode(k.o.Posix.Mode)&vfs.ModeType != 0 {
-			mode = vfs.Mode(k.o.Posix.Mode)
-		}
-		add(k.part, dirs[k.part], ino, mode)
+	for _, k := range objects { // only now is it known which stand beside a directory
+		l.addObject(k.part, k.o, dirs[k.part])
 	}
 	for name, k := range d.kids {
-		if !seen[name] && (k.fresh || k.dir && k.holdsFresh()) {
-			entries = append(entries, vfs.DirEntry{Name: name, Ino: k.ino, Mode: vfs.Mode(k.px.Mode) & vfs.ModeType})
+		if !l.seen[name] && (k.fresh || k.dir && k.holdsFresh()) {
+			l.entries = append(l.entries, vfs.DirEntry{Name: name, Ino: k.ino, Mode: vfs.Mode(k.px.Mode) & vfs.ModeType})
 		}
 	}
-	slices.SortFunc(entries, func(a, b vfs.DirEntry) int { return cmp.Compare(a.Name, b.Name) })
-	return entries, nil
+	slices.SortFunc(l.entries, func(a, b vfs.DirEntry) int { return cmp.Compare(a.Name, b.Name) })
+	return l.entries, nil
 }

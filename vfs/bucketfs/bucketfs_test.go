@@ -1,0 +1,574 @@
+package bucketfs_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"agentrun.dev/bucket"
+	"agentrun.dev/errs"
+	"agentrun.dev/vfs"
+	"agentrun.dev/vfs/bucketfs"
+	"agentrun.dev/vfs/vfstest"
+)
+
+var root = vfs.Cred{}
+
+// user is a namespace over a filesystem, with calls that end the test on errors.
+type user struct {
+	testing.TB
+	ns *vfs.Namespace
+}
+
+func use(t testing.TB, fs vfs.FS) *user { return &user{t, vfs.NewNamespace(vfs.Mount{FS: fs})} }
+
+func (u *user) must(err error) {
+	u.Helper()
+	if err != nil {
+		u.Fatal(err)
+	}
+}
+
+func (u *user) open(p string, flags int) vfs.File {
+	u.Helper()
+	f, err := u.ns.Open(ctx, root, "/", p, flags, 0o644)
+	if err != nil {
+		u.Fatalf("open %s: %v", p, err)
+	}
+	return f
+}
+
+func (u *user) write(p, text string) {
+	u.Helper()
+	f := u.open(p, vfs.O_WRONLY|vfs.O_CREAT|vfs.O_TRUNC)
+	if _, err := f.Write([]byte(text)); err != nil {
+		u.Fatal(err)
+	}
+	u.must(f.Close())
+}
+
+func (u *user) read(p string) string {
+	u.Helper()
+	f := u.open(p, vfs.O_RDONLY)
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	u.must(err)
+	return string(b)
+}
+
+func (u *user) names(p string) string {
+	u.Helper()
+	list, err := u.ns.ReadDir(ctx, root, "/", p)
+	u.must(err)
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// put and get are an S3 client.
+func put(t testing.TB, b *bucket.Bucket, key, text string) {
+	t.Helper()
+	p, err := b.Store().Stage(ctx, strings.NewReader(text), int64(len(text)))
+	if err == nil {
+		_, err = b.Apply(ctx, []bucket.Op{{Kind: bucket.OpPut, Key: key, Payload: p}}, bucket.ApplyOptions{})
+	}
+	if err != nil {
+		t.Fatalf("put %q: %v", key, err)
+	}
+}
+
+func get(t testing.TB, b *bucket.Bucket, key string) (string, *bucket.Object) {
+	t.Helper()
+	v, err := b.View(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	o, err := v.Get(ctx, key)
+	if errs.Is(err, errs.NotFound) {
+		return "", nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := v.Open(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), o
+}
+
+func version(t testing.TB, b *bucket.Bucket) uint64 {
+	t.Helper()
+	v, err := b.View(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	return uint64(v.Version())
+}
+
+// A file is in the bucket when it is closed or synced, as a whole, and before that nothing of it is.
+func TestVisibility(t *testing.T) {
+	b := newBucket(t)
+	u := use(t, newFS(t, b))
+	f := u.open("f", vfs.O_RDWR|vfs.O_CREAT)
+	before := version(t, b)
+	for range 100 {
+		if _, err := f.Write([]byte("0123456789")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v := version(t, b); v != before {
+		t.Errorf("the bucket changed before the file was closed")
+	}
+	u.must(f.Close())
+	text, o := get(t, b, "f")
+	if text != strings.Repeat("0123456789", 100) || o.Posix == nil || o.Posix.Mode != 0o100644 {
+		t.Errorf("the object has %d bytes, %+v", len(text), o.Posix)
+	}
+	if uint64(o.Version) != version(t, b) {
+		t.Errorf("closing a new file took more than one write")
+	}
+	id := o.ID
+	f = u.open("f", vfs.O_RDWR)
+	if _, err := f.WriteAt([]byte("X"), 5); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := get(t, b, "f"); text[5] != '5' {
+		t.Error("a write shows before fsync")
+	}
+	u.must(f.Sync())
+	if text, o := get(t, b, "f"); text[:10] != "01234X6789" || len(text) != 1000 || o.ID != id {
+		t.Errorf("after fsync the object begins %q and has id %v, want %v", text[:10], o.ID, id)
+	}
+	after := version(t, b)
+	u.must(f.Close())
+	if version(t, b) != after {
+		t.Error("closing a clean file wrote to the bucket")
+	}
+	u.must(u.ns.Mknod(ctx, root, "/", "empty", vfs.ModeRegular|0o600, 0))
+	if _, o := get(t, b, "empty"); o == nil || o.Posix.Mode != 0o100600 {
+		t.Errorf("mknod made %+v", o)
+	}
+}
+
+// What S3 clients do shows at the next look; what is open stays as it is.
+func TestOutside(t *testing.T) {
+	b := newBucket(t)
+	u := use(t, newFS(t, b))
+	put(t, b, "dir/f", "first")
+	if got := u.read("dir/f"); got != "first" {
+		t.Errorf("it reads %q", got)
+	}
+	a, err := u.ns.Stat(ctx, root, "/", "dir/f")
+	if err != nil || a.Mode != vfs.ModeRegular|0o644 || a.Size != 5 {
+		t.Errorf("an object without attributes is %+v, %v", a, err)
+	}
+	old := u.open("dir/f", vfs.O_RDWR)
+	put(t, b, "dir/f", "second")
+	if got := u.read("dir/f"); got != "second" {
+		t.Errorf("after a PUT it reads %q", got)
+	}
+	buf := make([]byte, 10)
+	if n, _ := old.ReadAt(buf, 0); string(buf[:n]) != "first" {
+		t.Errorf("what was open reads %q", buf[:n])
+	}
+	if _, err := old.WriteAt([]byte("F"), 0); err != nil {
+		t.Error(err)
+	}
+	u.must(old.Close())
+	if text, _ := get(t, b, "dir/f"); text != "second" {
+		t.Errorf("closing the old file left %q", text)
+	}
+	// Replaced behind the back of a dirty file, without a lookup in between.
+	old = u.open("dir/f", vfs.O_RDWR)
+	if _, err := old.WriteAt([]byte("S"), 0); err != nil {
+		t.Error(err)
+	}
+	put(t, b, "dir/f", "third")
+	u.must(old.Close())
+	if text, _ := get(t, b, "dir/f"); text != "third" {
+		t.Errorf("a dirty file that was replaced left %q", text)
+	}
+	if _, err := b.Apply(ctx, []bucket.Op{{Kind: bucket.OpDelete, Key: "dir/f"}}, bucket.ApplyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.ns.Stat(ctx, root, "/", "dir"); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("a directory that only the deleted key implied: %v", err)
+	}
+}
+
+// Headers, metadata and tags that S3 clients gave survive what a filesystem does.
+func TestMetadataKept(t *testing.T) {
+	b := newBucket(t)
+	u := use(t, newFS(t, b))
+	if _, err := b.Apply(ctx, []bucket.Op{{Kind: bucket.OpPut, Key: "f", Object: &bucket.Object{
+		Headers: map[string]string{"Content-Type": "text/x-test"}, Meta: map[string]string{"k": "v"}, Tags: map[string]string{"t": "1"}}}}, bucket.ApplyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	u.write("f", "new contents")
+	mode := vfs.Mode(0o600)
+	u.must(u.ns.SetAttr(ctx, root, "/", "f", vfs.SetAttr{Mode: &mode}, true))
+	u.must(u.ns.Rename(ctx, root, "/", "f", "g", 0))
+	text, o := get(t, b, "g")
+	if text != "new contents" || o.Headers["Content-Type"] != "text/x-test" || o.Meta["k"] != "v" || o.Tags["t"] != "1" || o.Posix.Mode != 0o100600 {
+		t.Errorf("the object is %q, %+v", text, o)
+	}
+}
+
+// Every key is a file somewhere, whatever it looks like, and no two are the same file.
+func TestAllKeysShow(t *testing.T) {
+	b := newBucket(t)
+	fs := newFS(t, b)
+	long := strings.Repeat("x", 100)
+	part := rapid.SampledFrom([]string{"", ".", "..", "a", "b", "a%=", "%=", "%=a", "%+a", "%", "a\x00", "\x00", "ü", "\xff", "a!", "a0",
+		strings.Repeat("l", 255), strings.Repeat("l", 254), strings.Repeat("l", 256), strings.Repeat("%\x00", 60), long + long + long, long + long + long + "y"})
+	rapid.Check(t, func(rt *rapid.T) {
+		if _, err := b.Apply(ctx, []bucket.Op{{Kind: bucket.OpDeletePrefix}}, bucket.ApplyOptions{}); err != nil {
+			rt.Fatal(err)
+		}
+		want := map[string]bool{}
+		for range rapid.IntRange(1, 15).Draw(rt, "keys") {
+			var parts []string
+			for range rapid.IntRange(1, 4).Draw(rt, "depth") {
+				parts = append(parts, part.Draw(rt, "part"))
+			}
+			if key := strings.Join(parts, "/"); key != "" && len(key) <= bucket.MaxKey {
+				want[key] = true
+				put(t, b, key, key)
+			}
+		}
+		got := map[string]bool{}
+		ns := vfs.NewNamespace(vfs.Mount{FS: fs})
+		vfstest.Tree(rt, fs) // listings agree with lookups
+		var visit func(dir string)
+		visit = func(dir string) {
+			list, err := ns.ReadDir(ctx, root, "", dir)
+			if err != nil {
+				rt.Fatalf("listing %q: %v", dir, err)
+			}
+			if len(list) == 0 {
+				rt.Fatalf("%q is empty", dir)
+			}
+			for _, e := range list {
+				p := dir + "/" + e.Name
+				if e.Mode.IsDir() {
+					visit(p)
+					continue
+				}
+				f, err := ns.Open(ctx, root, "", p, vfs.O_RDONLY, 0)
+				if err != nil {
+					rt.Fatalf("open %q: %v", p, err)
+				}
+				text, err := io.ReadAll(f)
+				f.Close()
+				if err != nil || got[string(text)] {
+					rt.Fatalf("%q is the key %q, which was there before; %v", p, text, err)
+				}
+				got[string(text)] = true
+			}
+		}
+		if len(want) > 0 {
+			visit("/")
+		}
+		if !maps.Equal(got, want) {
+			rt.Fatalf("shown are %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		}
+	})
+}
+
+// Files under escaped names can be changed like others; names that are kept for escapes can't be made.
+func TestEscapedNames(t *testing.T) {
+	b := newBucket(t)
+	u := use(t, newFS(t, b))
+	put(t, b, "a", "object")
+	put(t, b, "a/b", "below")
+	put(t, b, "x//y", "empty part")
+	if got := u.names("/"); got != "a a%= x" {
+		t.Errorf("the root holds %q", got)
+	}
+	u.write("a%=", "changed")
+	if text, _ := get(t, b, "a"); text != "changed" {
+		t.Errorf("the object has %q", text)
+	}
+	u.write("x/%=/z", "new")
+	if text, _ := get(t, b, "x//z"); text != "new" {
+		t.Errorf("the new object has %q", text)
+	}
+	for _, name := range []string{"%=plain", "%+x", "new%="} {
+		if _, err := u.ns.Open(ctx, root, "/", name, vfs.O_WRONLY|vfs.O_CREAT, 0o644); !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("making %q: %v", name, err)
+		}
+	}
+	u.must(u.ns.Unlink(ctx, root, "/", "a/b"))
+	if got := u.names("/"); got != "a a%= x" {
+		t.Errorf("after the directory became empty the root holds %q", got)
+	}
+	u.must(u.ns.Rmdir(ctx, root, "/", "a"))
+	if got := u.names("/") + " " + u.read("a"); got != "a x changed" {
+		t.Errorf("after the directory went there is %q", got)
+	}
+}
+
+// Directories that keys imply stay when their last file goes, and markers of S3 clients are directories.
+func TestDirectories(t *testing.T) {
+	b := newBucket(t)
+	u := use(t, newFS(t, b))
+	put(t, b, "p/q/f", "x")
+	put(t, b, "marker/", "")
+	put(t, b, "loud/", "contents")
+	if got := u.names("/"); got != "loud marker p" {
+		t.Errorf("the root holds %q", got)
+	}
+	if got := u.names("marker") + u.names("loud"); got != "%=" {
+		t.Errorf("the markers hold %q", got)
+	}
+	u.must(u.ns.Rename(ctx, root, "/", "p/q/f", "f", 0))
+	if got := u.names("p") + u.names("p/q"); got != "q" {
+		t.Errorf("p and p/q hold %q", got)
+	}
+	u.must(u.ns.Rmdir(ctx, root, "/", "p/q"))
+	u.must(u.ns.Rmdir(ctx, root, "/", "p"))
+	u.must(u.ns.Rmdir(ctx, root, "/", "marker"))
+	if _, o := get(t, b, "marker/"); o != nil {
+		t.Error("the marker is left")
+	}
+	if err := u.ns.Rmdir(ctx, root, "/", "loud"); !errors.Is(err, syscall.ENOTEMPTY) {
+		t.Errorf("a marker with contents: %v", err)
+	}
+	put(t, b, "deep/1/2/f", "x")
+	put(t, b, "target/", "")
+	u.must(u.ns.Rename(ctx, root, "/", "deep", "target", 0))
+	if got := u.read("target/1/2/f"); got != "x" {
+		t.Errorf("after the rename it reads %q", got)
+	}
+	if got := u.names("/"); got != "f loud target" {
+		t.Errorf("the root holds %q", got)
+	}
+}
+
+// What is held back stays within its bound, whether files are written out early or, once unlinked, to the disk.
+func TestBound(t *testing.T) {
+	b := newBucket(t)
+	fs, err := bucketfs.New(ctx, b, bucketfs.Options{Dirty: 256 << 10, TempDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fs.Close(ctx)
+	u := use(t, fs)
+	r := rand.New(rand.NewPCG(1, 2))
+	const size = 1 << 20
+	want := make([][]byte, 3)
+	var files []vfs.File
+	for i := range want {
+		want[i] = make([]byte, size)
+		files = append(files, u.open(fmt.Sprint("f", i), vfs.O_RDWR|vfs.O_CREAT))
+	}
+	u.must(u.ns.Unlink(ctx, root, "/", "f2"))
+	for range 2000 {
+		i, off, n := r.IntN(3), r.IntN(size-5000), 1+r.IntN(5000)
+		p := bytes.Repeat([]byte{byte(r.IntN(256))}, n)
+		copy(want[i][off:], p)
+		if _, err := files[i].WriteAt(p, int64(off)); err != nil {
+			t.Fatal(err)
+		}
+		if held := fs.Held(); held > 256<<10 {
+			t.Fatalf("%d bytes are held back", held)
+		}
+	}
+	for i, f := range files {
+		got := make([]byte, size)
+		n, err := f.ReadAt(got, 0)
+		if err != nil && err != io.EOF || !bytes.Equal(bytes.TrimRight(got[:n], "\x00"), bytes.TrimRight(want[i], "\x00")) {
+			t.Errorf("file %d differs after %d bytes, %v", i, n, err)
+		}
+		u.must(f.Close())
+	}
+	if fs.Held() != 0 {
+		t.Errorf("%d bytes are held back after everything was closed", fs.Held())
+	}
+	for i := range 2 {
+		if text, _ := get(t, b, fmt.Sprint("f", i)); strings.TrimRight(text, "\x00") != string(bytes.TrimRight(want[i], "\x00")) {
+			t.Errorf("object %d differs", i)
+		}
+	}
+}
+
+// A fork's filesystem goes on where the parent's was: same inodes, open files, unlinked ones too; then they part.
+func TestClone(t *testing.T) {
+	b := newBucket(t)
+	fs := newFS(t, b)
+	u := use(t, fs)
+	u.must(u.ns.Mkdir(ctx, root, "/", "d", 0o755))
+	u.write("d/../shared", "before")
+	kept := u.open("d/kept", vfs.O_RDWR|vfs.O_CREAT)
+	orphan := u.open("orphan", vfs.O_RDWR|vfs.O_CREAT)
+	for _, f := range []vfs.File{kept, orphan} {
+		if _, err := f.Write([]byte("0123456789")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u.must(orphan.Sync())
+	u.must(u.ns.Unlink(ctx, root, "/", "orphan"))
+	if _, err := orphan.WriteAt([]byte("abc"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fs.Clone(ctx, b); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("cloning with bytes held back: %v", err)
+	}
+	u.must(u.ns.Flush(ctx, true))
+	if _, err := b.Store().Fork(ctx, "files", "fork", bucket.ForkOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	fb, err := b.Store().Bucket(ctx, "fork")
+	u.must(err)
+	ns2, err := u.ns.Clone(func(m vfs.Mount) (vfs.Mount, error) {
+		c, err := m.FS.(*bucketfs.FS).Clone(ctx, fb)
+		m.FS = c
+		return m, err
+	})
+	u.must(err)
+	u2 := &user{t, ns2}
+	kept2, err := ns2.Adopt(kept)
+	u.must(err)
+	orphan2, err := ns2.Adopt(orphan)
+	u.must(err)
+	a, _ := kept.Attr()
+	a2, _ := kept2.Attr()
+	if a.Ino != a2.Ino || a.Dev != a2.Dev {
+		t.Errorf("the file is inode %d of %d, and %d of %d in the fork", a.Ino, a.Dev, a2.Ino, a2.Dev)
+	}
+	for who, f := range map[string]vfs.File{"parent": kept, "fork": kept2} {
+		if _, err := f.Write([]byte(who)); err != nil { // at the offset that both share
+			t.Fatal(err)
+		}
+	}
+	if _, err := orphan.WriteAt([]byte("parent"), 4); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 20)
+	if n, _ := orphan2.ReadAt(buf, 0); string(buf[:n]) != "abc3456789" {
+		t.Errorf("the fork's unlinked file reads %q", buf[:n])
+	}
+	for _, f := range []vfs.File{kept, kept2, orphan, orphan2} {
+		u.must(f.Close())
+	}
+	if got, got2 := u.read("d/kept"), u2.read("d/kept"); got != "0123456789parent" || got2 != "0123456789fork" {
+		t.Errorf("the file reads %q, and %q in the fork", got, got2)
+	}
+	u2.write("shared", "after")
+	if got := u.read("shared"); got != "before" {
+		t.Errorf("the parent reads %q", got)
+	}
+}
+
+// A view stays as it was, and can't be written.
+func TestView(t *testing.T) {
+	b := newBucket(t)
+	put(t, b, "d/f", "then")
+	v, err := b.View(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs := bucketfs.NewView(v, bucketfs.Options{UID: 1000, GID: 1001})
+	defer fs.Close(ctx)
+	u := use(t, fs)
+	put(t, b, "d/f", "now")
+	if got := u.read("d/f"); got != "then" {
+		t.Errorf("it reads %q", got)
+	}
+	if a, err := u.ns.Stat(ctx, root, "/", "d"); err != nil || a.UID != 1000 || a.GID != 1001 {
+		t.Errorf("the directory is %+v, %v", a, err)
+	}
+	mode := vfs.Mode(0o600)
+	_, create := u.ns.Open(ctx, root, "/", "new", vfs.O_CREAT|vfs.O_WRONLY, 0o644)
+	_, write := u.ns.Open(ctx, root, "/", "d/f", vfs.O_RDWR, 0)
+	for what, err := range map[string]error{
+		"create": create, "write": write,
+		"mkdir":  u.ns.Mkdir(ctx, root, "/", "n", 0o755),
+		"unlink": u.ns.Unlink(ctx, root, "/", "d/f"),
+		"rmdir":  u.ns.Rmdir(ctx, root, "/", "d"),
+		"rename": u.ns.Rename(ctx, root, "/", "d", "e", 0),
+		"chmod":  u.ns.SetAttr(ctx, root, "/", "d/f", vfs.SetAttr{Mode: &mode}, true),
+		"link":   u.ns.Link(ctx, root, "/", "d/f", "g"),
+		"xattr":  u.ns.SetXattr(ctx, root, "/", "d/f", "user.a", nil, 0, true),
+	} {
+		if !errors.Is(err, syscall.EROFS) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// Two mounts of one bucket, and an S3 client, at once: nobody fails in an unexpected way, and in the end both mounts and
+// the bucket agree.
+func TestTwoMounts(t *testing.T) {
+	b := newBucket(t)
+	mounts := []*bucketfs.FS{newFS(t, b), newFS(t, b)}
+	names := []string{"a", "b", "d", "d/a", "d/b", "d/e/f"}
+	var wg sync.WaitGroup
+	for i := range 3 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(3, uint64(i)))
+			for n := range 150 {
+				p, q := names[r.IntN(len(names))], names[r.IntN(len(names))]
+				if i == 2 {
+					kind := bucket.OpDelete
+					if n%2 == 0 {
+						kind = bucket.OpPut
+					}
+					if _, err := b.Apply(ctx, []bucket.Op{{Kind: kind, Key: p}}, bucket.ApplyOptions{Lazy: true}); err != nil {
+						t.Error(err)
+					}
+					continue
+				}
+				ns := vfs.NewNamespace(vfs.Mount{FS: mounts[i]})
+				var err error
+				switch r.IntN(5) {
+				case 0:
+					err = ns.Rename(ctx, root, "/", p, q, 0)
+				case 1:
+					err = ns.Unlink(ctx, root, "/", p)
+				case 2:
+					_, err = ns.ReadDir(ctx, root, "/", path.Dir(p))
+				case 3:
+					err = ns.Mkdir(ctx, root, "/", path.Dir(p), 0o755)
+				default:
+					var f vfs.File
+					if f, err = ns.Open(ctx, root, "/", p, vfs.O_RDWR|vfs.O_CREAT, 0o644); err == nil {
+						_, err = f.Write([]byte(q))
+						err = errors.Join(err, f.Close())
+					}
+				}
+				switch vfs.Errno(err) {
+				case 0, syscall.ENOENT, syscall.EEXIST, syscall.ENOTDIR, syscall.EISDIR, syscall.ENOTEMPTY, syscall.EINVAL, syscall.EBUSY, syscall.ESTALE:
+				default:
+					t.Errorf("%s, %s: %v", p, q, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	first, second := vfstest.Tree(t, mounts[0]), vfstest.Tree(t, mounts[1])
+	if !slices.Equal(first, second) {
+		t.Errorf("one mount shows\n%s\nthe other\n%s", strings.Join(first, "\n"), strings.Join(second, "\n"))
+	}
+}
