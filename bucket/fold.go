@@ -64,7 +64,7 @@ func (f *folder) submit(job func(context.Context)) bool {
 
 // limit is how much a delta over a tree gathers: growing with the tree, so that a fold's cost per change stays the same.
 func (s *Store) foldLimit(root tree.Root) int64 {
-	return max(s.foldMin, min(int64(root.Count)*16, foldMax))
+	return max(s.foldMin, min(int64(root.Count)*32, foldMax))
 }
 
 func (s *Store) full(st *snap) bool {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"agentrun.dev/bucket/segment"
 	"agentrun.dev/errs"
@@ -62,36 +63,161 @@ func (s *Store) stage(ctx context.Context, r io.Reader, size, inline int64) (p *
 			p.Discard()
 		}
 	}()
-	buf := slotBuffers.Get().(*[]byte)
-	defer slotBuffers.Put(buf)
-	sum := md5.New()
+	return p, s.stageLarge(ctx, p, r, size, inline)
+}
+
+// stageLarge is stage for a body that may need slots. Reading, hashing and writing go on side by side, on two buffers.
+func (s *Store) stageLarge(ctx context.Context, p *Payload, r io.Reader, size, inline int64) error {
+	h := newHasher()
+	defer h.stop()
+	w := s.newSlotWriter(ctx, p)
+	defer w.stop()
 	for {
+		buf := slotBuffers.Get().(*[]byte)
 		n, err := io.ReadFull(r, *buf)
-		if n > 0 {
-			sum.Write((*buf)[:n])
-			if p.Size += int64(n); p.Size > MaxPart || size >= 0 && p.Size > size {
-				return p, errs.Msg(errs.Invalid, "stage", "payload", "more bytes than announced")
-			}
-		}
+		p.Size += int64(n)
 		end := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-		if err != nil && !end {
-			return p, err
-		}
-		if end && p.extents == nil && p.Size <= inline {
+		switch {
+		case err != nil && !end:
+		case p.Size > MaxPart || size >= 0 && p.Size > size:
+			err = errs.Msg(errs.Invalid, "stage", "payload", "more bytes than announced")
+		case end && p.Size <= inline:
 			p.inline = append([]byte(nil), (*buf)[:n]...)
-		} else if n > 0 {
-			x, err := s.putStaged(ctx, (*buf)[:n])
-			if err != nil {
-				return p, err
+			p.MD5 = md5.Sum(p.inline)
+			slotBuffers.Put(buf)
+			return s.ended(nil, p.Size, size, nil)
+		case n > 0:
+			c := &chunk{buf: buf, b: (*buf)[:n]}
+			c.users.Store(2)
+			h.give(c)
+			if err := w.give(c); err != nil {
+				return err
 			}
-			p.extents = append(p.extents, x)
+			buf = nil
+			err = nil
+		default:
+			err = nil
+		}
+		if buf != nil {
+			slotBuffers.Put(buf)
+		}
+		if err != nil {
+			return err
 		}
 		if end {
 			break
 		}
 	}
-	sum.Sum(p.MD5[:0])
-	return p, s.ended(nil, p.Size, size, nil)
+	if err := w.finish(); err != nil {
+		return err
+	}
+	p.MD5 = h.sum()
+	return s.ended(nil, p.Size, size, nil)
+}
+
+// chunk is a filled buffer that the hasher and the writer both read; the last gives it back.
+type chunk struct {
+	buf   *[]byte
+	b     []byte
+	users atomic.Int32
+}
+
+func (c *chunk) done() {
+	if c.users.Add(-1) == 0 {
+		slotBuffers.Put(c.buf)
+	}
+}
+
+// hasher computes an MD5 on a goroutine of its own.
+type hasher struct {
+	in  chan *chunk
+	out chan [16]byte
+}
+
+func newHasher() *hasher {
+	h := &hasher{in: make(chan *chunk), out: make(chan [16]byte, 1)}
+	go func() {
+		sum := md5.New()
+		for c := range h.in {
+			sum.Write(c.b)
+			c.done()
+		}
+		var v [16]byte
+		sum.Sum(v[:0])
+		h.out <- v
+	}()
+	return h
+}
+
+func (h *hasher) give(c *chunk) { h.in <- c }
+
+func (h *hasher) sum() [16]byte {
+	close(h.in)
+	h.in = nil
+	return <-h.out
+}
+
+// stop ends the hasher if sum didn't.
+func (h *hasher) stop() {
+	if h.in != nil {
+		h.sum()
+	}
+}
+
+// slotWriter puts chunks into slots on a goroutine of its own, in order.
+type slotWriter struct {
+	in  chan *chunk
+	out chan error
+}
+
+func (s *Store) newSlotWriter(ctx context.Context, p *Payload) *slotWriter {
+	w := &slotWriter{in: make(chan *chunk), out: make(chan error, 1)}
+	go func() {
+		var failed error
+		for c := range w.in {
+			if failed == nil {
+				var x extent
+				if x, failed = s.putStaged(ctx, c.b); failed == nil {
+					p.extents = append(p.extents, x)
+				}
+			}
+			c.done()
+			if failed != nil {
+				select {
+				case w.out <- failed: // the reader learns of it at the next chunk
+				default:
+				}
+			}
+		}
+		if failed == nil {
+			w.out <- nil
+		}
+	}()
+	return w
+}
+
+func (w *slotWriter) give(c *chunk) error {
+	select {
+	case w.in <- c:
+		return nil
+	case err := <-w.out:
+		c.done()
+		w.out <- err
+		return err
+	}
+}
+
+func (w *slotWriter) finish() error {
+	close(w.in)
+	w.in = nil
+	return <-w.out
+}
+
+// stop ends the writer if finish didn't, and waits for it: nothing may be put after the payload was discarded.
+func (w *slotWriter) stop() {
+	if w.in != nil {
+		w.finish()
+	}
 }
 
 // staged is the set of slots that hold payload which isn't published yet: no count speaks for them.

@@ -93,7 +93,7 @@ func (b *bench) theirs(data string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(b.versitygw, "--access", accessKey, "--secret", secretKey, "--port", addr, "--quiet", "posix", data)
+	cmd := exec.Command(b.versitygw, "--access", accessKey, "--secret", secretKey, "--port", addr, "--quiet", "--keep-alive", "posix", data)
 	return start("versitygw", addr, cmd)
 }
 
