@@ -6,7 +6,8 @@
 package command
 
 import (
-	"sort"
+	"slices"
+	"strings"
 
 	"agentrun.dev/command/tool"
 	"agentrun.dev/proc"
@@ -21,7 +22,7 @@ type Command struct {
 // All returns all commands in the order of their names.
 func All() []Command {
 	all := append([]Command(nil), list...)
-	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
+	slices.SortFunc(all, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -53,7 +54,7 @@ func NewSet(more map[string]proc.Program) *Set {
 	for name := range s.byName {
 		s.names = append(s.names, name)
 	}
-	sort.Strings(s.names)
+	slices.Sort(s.names)
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"agentrun.dev/command/coreutils"
 	"agentrun.dev/command/grep"
 	"agentrun.dev/command/sed"
+	"agentrun.dev/command/sort"
 )
 
 // list is every command that there is. It is never changed.
@@ -25,6 +26,7 @@ var list = []Command{
 	{"rm", coreutils.Rm},
 	{"rmdir", coreutils.Rmdir},
 	{"sed", sed.Sed},
+	{"sort", sort.Sort},
 	{"tail", coreutils.Tail},
 	{"test", coreutils.Test},
 	{"touch", coreutils.Touch},
