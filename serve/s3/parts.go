@@ -19,7 +19,8 @@ func (c *call) listParts() error {
 	}
 	marker := 0
 	if text := c.q.Get("part-number-marker"); text != "" {
-		if marker, err = strconv.Atoi(text); err != nil {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if marker = int(n); err != nil {
 			return fault.Argument("part-number-marker", text, "Provided "+text+" not an integer or within integer range")
 		}
 		if marker < 0 {
@@ -134,9 +135,6 @@ func (c *call) listUploads() error {
 	return c.sendXML(http.StatusOK, x)
 }
 
-// uploadIDLen is the length of every upload id, in characters.
-const uploadIDLen = 32
-
 // afterUpload returns the uploads that follow a marker; ok is false if the upload id belongs to no upload of the key.
 func afterUpload(uploads []*bucket.Upload, key, id string) (rest []*bucket.Upload, ok bool) {
 	if id == "" {
@@ -148,8 +146,7 @@ func afterUpload(uploads []*bucket.Upload, key, id string) (rest []*bucket.Uploa
 			return uploads[first+i+1:], true
 		}
 	}
-	// A key without uploads is a place all the same; the id of an upload that has gone says nothing then.
-	return uploads[first:], len(id) == uploadIDLen && (first == len(uploads) || uploads[first].Key != key)
+	return nil, false
 }
 
 // uploadPage is one answer's worth of uploads.

@@ -110,6 +110,8 @@ func (x *xmlDoc) escape(s string) {
 		default:
 			if ch >= utf8.RuneSelf {
 				x.buf = append(x.buf, "\uFFFD"...)
+			} else if ch == 0 {
+				x.buf = append(x.buf, "\uFFFD"...) // not even a reference to it is XML
 			} else {
 				x.buf = append(x.buf, "&#x"...)
 				x.buf = strconv.AppendUint(x.buf, uint64(ch), 16)

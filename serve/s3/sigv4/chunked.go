@@ -122,6 +122,18 @@ func (c *Chunked) line() (string, error) {
 	return string(l[:len(l)-2]), nil
 }
 
+// trailerLine reads to the next LF, without it and a CR before it.
+func (c *Chunked) trailerLine() (string, error) {
+	l, err := c.br.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) || len(l) > maxLine {
+		return "", badChunk()
+	}
+	if err != nil {
+		return "", truncated(err)
+	}
+	return strings.TrimSuffix(string(l[:len(l)-1]), "\r"), nil
+}
+
 func badChunk() error { return fault.IncompleteBody }
 
 // next reads a chunk's header. After the last chunk it reads the rest and returns io.EOF.
@@ -267,16 +279,22 @@ func (c *Chunked) end() error {
 func (c *Chunked) readTrailers() error {
 	var signed []byte
 	var signature string
+	blank := false
 	for {
-		l, err := c.line()
+		l, err := c.trailerLine()
 		if err != nil {
 			return err
 		}
 		if l == "" {
+			// minio-go ends a trailer with LF and puts an empty line before the signature. Neither changes what is signed.
+			if c.key != nil && c.wantTail && !blank && signature == "" && len(c.trailers) > 0 {
+				blank = true
+				continue
+			}
 			break
 		}
 		name, value, ok := strings.Cut(l, ":")
-		name, value = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
+		name, value = strings.ToLower(strings.Trim(name, " ")), strings.Trim(value, " ")
 		if !ok || name == "" || !c.wantTail || len(c.trailers) == maxTrailers || signature != "" {
 			return fault.MalformedTrailer
 		}
