@@ -2,6 +2,7 @@ package command
 
 import (
 	"agentrun.dev/command/coreutils"
+	"agentrun.dev/command/find"
 	"agentrun.dev/command/grep"
 	"agentrun.dev/command/sed"
 	"agentrun.dev/command/sort"
@@ -17,6 +18,7 @@ var list = []Command{
 	{"false", coreutils.False},
 	{"egrep", grep.Egrep},
 	{"fgrep", grep.Fgrep},
+	{"find", find.Find},
 	{"grep", grep.Grep},
 	{"head", coreutils.Head},
 	{"ls", coreutils.Ls},

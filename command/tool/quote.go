@@ -131,3 +131,6 @@ func unprintable(s string) bool {
 	}
 	return false
 }
+
+// QuoteWith quotes a file name as findutils do in messages: ‘name’.
+func QuoteWith(s string) string { return Quote(s) }
