@@ -580,7 +580,7 @@ func (sh *Shell) arithVar(n *arithNode) (int64, error) {
 		v := sh.lookup(n.name)
 		if v != nil {
 			target, _ := sh.resolve(n.name)
-			s, ok = sh.element(v, target, n.sub)
+			s, ok = sh.element(v, target, sh.expandSubText(target, n.sub))
 		} else {
 			if sh.opts.nounset {
 				sh.unbound(n.name)
@@ -613,7 +613,7 @@ func (sh *Shell) arithSet(n *arithNode, x int64) error {
 	s := strconv.FormatInt(x, 10)
 	if n.hasSub {
 		target, _ := sh.resolve(n.name)
-		if !sh.assignElement(target, n.sub, s, false) {
+		if !sh.assignElement(target, sh.expandSubText(target, n.sub), s, false) {
 			return errAborted
 		}
 		return nil

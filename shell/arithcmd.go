@@ -20,6 +20,9 @@ func (sh *Shell) arithText(x syntax.ArithmExpr) string {
 func (sh *Shell) arithWord(w *syntax.Word) string {
 	if len(w.Parts) == 1 {
 		if l, ok := w.Parts[0].(*syntax.Lit); ok && strings.IndexByte(l.Value, '\\') < 0 {
+			if raw, ok := decodeRaw(l.Value, rawArith); ok {
+				return sh.expandArithText(raw)
+			}
 			return l.Value
 		}
 	}
@@ -68,12 +71,14 @@ func (sh *Shell) writeArith(b *strings.Builder, x syntax.ArithmExpr) {
 			sh.writeArith(b, x.X)
 		}
 	case *syntax.BinaryArithm:
+		// With the spaces of the source: the text may be a key.
 		sh.writeArith(b, x.X)
-		switch x.Op {
-		case syntax.Comma:
-			b.WriteString(x.Op.String() + " ")
-		default:
-			b.WriteString(" " + x.Op.String() + " ")
+		if x.OpPos.Offset() > x.X.End().Offset() {
+			b.WriteByte(' ')
+		}
+		b.WriteString(x.Op.String())
+		if x.Y.Pos().Offset() > x.OpPos.Offset()+uint(len(x.Op.String())) {
+			b.WriteByte(' ')
 		}
 		sh.writeArith(b, x.Y)
 	}

@@ -167,6 +167,7 @@ func (sh *Shell) fillArray(name string, v *variable, items []arrayItem, add, isA
 		arr = &indexed{}
 	}
 	prior := v.arr
+	v.arr, v.str, v.set = arr, "", true // subscripts see what was assigned before them
 	next := arr.top()
 	ok := true
 	for _, it := range items {
@@ -285,9 +286,10 @@ func (sh *Shell) appendElem(w *syntax.Word, isAssoc bool) (key, value string, ok
 		return "", "", false
 	}
 	l, isLit := w.Parts[0].(*syntax.Lit)
-	if !isLit || !strings.HasPrefix(l.Value, "[") {
+	if !isLit || !strings.HasPrefix(l.Value, `\[`) {
 		return "", "", false
 	}
+	l = &syntax.Lit{Value: l.Value[1:]}
 	i := strings.Index(l.Value, "]+=")
 	if i < 0 {
 		return "", "", false

@@ -58,7 +58,7 @@ func (sh *Shell) braceParts(parts []syntax.WordPart, budget *int, depth int) [][
 		for _, a := range alts {
 			for _, r := range rest {
 				w := make([]syntax.WordPart, 0, len(prefix)+len(a)+len(r))
-				out = append(out, append(append(append(w, prefix...), a...), r...))
+				out = append(out, mergeLits(append(append(append(w, prefix...), a...), r...)))
 			}
 		}
 		return out
@@ -248,4 +248,19 @@ func numSeq(xs, ys string, x, y, step int64) ([]string, bool) {
 func padded(s string) bool {
 	s = strings.TrimPrefix(s, "-")
 	return len(s) > 1 && s[0] == '0'
+}
+
+// mergeLits joins neighbouring literals, so that a tilde sees what follows it.
+func mergeLits(parts []syntax.WordPart) []syntax.WordPart {
+	out := parts[:0]
+	for _, p := range parts {
+		if l, ok := p.(*syntax.Lit); ok && len(out) > 0 {
+			if prev, ok := out[len(out)-1].(*syntax.Lit); ok {
+				out[len(out)-1] = &syntax.Lit{ValuePos: prev.ValuePos, ValueEnd: l.ValueEnd, Value: prev.Value + l.Value}
+				continue
+			}
+		}
+		out = append(out, p)
+	}
+	return out
 }

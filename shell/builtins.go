@@ -209,7 +209,6 @@ func builtinEval(sh *Shell, args []string) int {
 	base, line := sh.base, sh.line
 	f := &textFrame{r: newTextReader(text, max(0, sh.line-1))}
 	f.leaves = func(sh *Shell) { sh.base, sh.line = base, line; sh.depth-- }
-	sh.status = 0
 	sh.push(f)
 	return pushed
 }
@@ -296,7 +295,6 @@ func (sh *Shell) sourceText(file, text string, args []string) {
 	if own {
 		sh.params = args
 	}
-	sh.status = 0
 	sh.push(f)
 }
 
@@ -442,6 +440,10 @@ func builtinSet(sh *Shell, args []string) int {
 				sh.params = append([]string(nil), args[1:]...)
 			}
 			return 0
+		}
+		if a == "+" {
+			args = args[1:]
+			continue
 		}
 		if len(a) < 2 || a[0] != '-' && a[0] != '+' {
 			break
@@ -909,7 +911,7 @@ func parseSymbolic(s string, mask vfs.Mode) (out vfs.Mode, bad byte, op bool) {
 			who = 0o777
 		}
 		if i >= len(clause) {
-			return 0, clause[max(0, i-1)], true
+			return 0, (clause + ",")[max(0, i-1)], true
 		}
 		for i < len(clause) {
 			act := clause[i]
@@ -925,17 +927,6 @@ func parseSymbolic(s string, mask vfs.Mode) (out vfs.Mode, bad byte, op bool) {
 					bits |= 0o222
 				case 'x':
 					bits |= 0o111
-				case 'X':
-					if perm&0o111 != 0 {
-						bits |= 0o111
-					}
-				case 's', 't':
-				case 'u':
-					bits |= perm >> 6 & 7 * 0o111
-				case 'g':
-					bits |= perm >> 3 & 7 * 0o111
-				case 'o':
-					bits |= perm & 7 * 0o111
 				default:
 					return 0, clause[i], false
 				}

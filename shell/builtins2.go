@@ -145,6 +145,10 @@ func builtinPwd(sh *Shell, args []string) int {
 	}
 	wd := sh.p.Getwd()
 	if _, err := sh.p.Stat(wd); err != nil {
+		if pwd := sh.str("PWD"); !physical && pwd != "" {
+			sh.print(pwd + "\n")
+			return 0
+		}
 		sh.errorf("pwd: error retrieving current directory: getcwd: cannot access parent directories: No such file or directory")
 		return 1
 	}

@@ -14,7 +14,7 @@ import (
 func isDynamic(name string) bool {
 	switch name {
 	case "RANDOM", "SRANDOM", "SECONDS", "LINENO", "BASHPID", "EPOCHSECONDS", "EPOCHREALTIME", "FUNCNAME", "BASH_SOURCE", "BASH_LINENO",
-		"BASH_SUBSHELL", "PIPESTATUS", "DIRSTACK", "GROUPS", "BASH_COMMAND", "BASH_ARGV0", "SHELLOPTS", "BASHOPTS", "BASH_ALIASES", "BASH_CMDS", "HISTCMD":
+		"BASH_SUBSHELL", "_", "PIPESTATUS", "DIRSTACK", "GROUPS", "BASH_COMMAND", "BASH_ARGV0", "SHELLOPTS", "BASHOPTS", "BASH_ALIASES", "BASH_CMDS", "HISTCMD":
 		return true
 	}
 	return false
@@ -34,6 +34,8 @@ func (sh *Shell) dynamic(name string) *variable {
 		return nil
 	}
 	switch name {
+	case "_":
+		return strVar(sh.lastArg)
 	case "RANDOM":
 		return intVar(int64(sh.random()))
 	case "SRANDOM":

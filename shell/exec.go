@@ -73,7 +73,6 @@ func (sh *Shell) onlyRedirs(redirs []*syntax.Redirect) {
 func (sh *Shell) compound(cmd syntax.Command) {
 	switch c := cmd.(type) {
 	case *syntax.Block:
-		sh.status = 0
 		sh.list(c.Stmts)
 	case *syntax.Subshell:
 		sh.subshellCmd(c)
@@ -81,7 +80,6 @@ func (sh *Shell) compound(cmd syntax.Command) {
 		sh.push(&ifFrame{c: c})
 	case *syntax.WhileClause:
 		f := &whileFrame{c: c}
-		sh.status = 0
 		f.enter(sh)
 		sh.push(f)
 	case *syntax.ForClause:
@@ -92,7 +90,6 @@ func (sh *Shell) compound(cmd syntax.Command) {
 			sh.trace("case " + sh.nodeText(c.Word) + " in")
 		}
 		value := sh.string(c.Word)
-		sh.status = 0
 		sh.push(&caseFrame{c: c, value: value})
 	case *syntax.BinaryCmd:
 		if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
@@ -124,7 +121,6 @@ func (sh *Shell) compound(cmd syntax.Command) {
 }
 
 func (sh *Shell) forClause(c *syntax.ForClause) {
-	sh.status = 0
 	if l, ok := c.Loop.(*syntax.CStyleLoop); ok {
 		f := &cForFrame{c: c, l: l}
 		f.enter(sh)
@@ -237,6 +233,7 @@ func (sh *Shell) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, tail bool
 		sh.traceArgs(args)
 	}
 	name := args[0]
+	sh.lastArg = args[len(args)-1]
 	fn := sh.funcs[name]
 	if fn != nil && !(sh.opts.posix && isSpecialBuiltin(name)) {
 		sh.callWith(c, redirs, mark, args, func() { sh.callFunc(fn, args) })
@@ -251,6 +248,7 @@ func (sh *Shell) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, tail bool
 
 // bareAssigns runs a command that is only assignments and redirections.
 func (sh *Shell) bareAssigns(c *syntax.CallExpr, redirs []*syntax.Redirect, mark int) {
+	defer func() { sh.lastArg = "" }()
 	if len(redirs) > 0 {
 		undo, ok := sh.redirect(redirs, true)
 		sh.restoreFds(undo)
@@ -366,7 +364,6 @@ func (sh *Shell) callFunc(fn *function, args []string) {
 	sh.params, sh.base, sh.source, sh.loops = args[1:], fn.base, fn.source, 0
 	f.traps = sh.hideTraps()
 	sh.depth++
-	sh.status = 0
 	sh.push(f)
 }
 

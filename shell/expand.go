@@ -342,6 +342,11 @@ func (e *expander) lit(s string, first, more bool) {
 	if first && strings.HasPrefix(s, "~") && !e.has {
 		s = e.tilde(s, more)
 	}
+	if eq := strings.Index(s, "=~"); first && eq > 0 && !e.assign && e.split && !e.litSplit && !e.sh.opts.posix && validName(s[:eq]) {
+		// bash takes any word that looks like an assignment for one here.
+		e.add(s[:eq+1], false)
+		s = e.tilde(s[eq+1:], more)
+	}
 	if e.assign && strings.Contains(s, ":~") {
 		e.colonTildes(s, more)
 		return

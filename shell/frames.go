@@ -171,9 +171,9 @@ func (f *ifFrame) step(sh *Shell) {
 		}
 		f.c = f.c.Else
 	}
-	sh.status = 0
 	switch {
 	case f.c == nil:
+		sh.status = 0
 		sh.pop()
 	case len(f.c.Cond) == 0: // else
 		sh.pop()
@@ -222,12 +222,15 @@ type whileFrame struct {
 	loop
 	c    *syntax.WhileClause
 	cond bool
+	ran  bool
 }
 
 func (f *whileFrame) step(sh *Shell) {
 	if !f.cond {
-		f.last = sh.status
-		f.cond = true
+		if f.ran {
+			f.last = sh.status
+		}
+		f.cond, f.ran = true, true
 		f.raise(sh)
 		sh.list(f.c.Cond)
 		return
@@ -239,7 +242,6 @@ func (f *whileFrame) step(sh *Shell) {
 		sh.pop()
 		return
 	}
-	sh.status = 0
 	sh.list(f.c.Do)
 }
 
@@ -260,6 +262,9 @@ type forFrame struct {
 
 func (f *forFrame) step(sh *Shell) {
 	if f.i == len(f.words) {
+		if f.i == 0 {
+			sh.status = 0
+		}
 		sh.pop()
 		return
 	}
@@ -411,6 +416,7 @@ type caseFrame struct {
 	value string
 	i     int
 	fall  bool
+	hit   bool
 }
 
 func (f *caseFrame) step(sh *Shell) {
@@ -424,9 +430,14 @@ func (f *caseFrame) step(sh *Shell) {
 		if !f.fall && item.Op != syntax.Resume && item.Op != syntax.ResumeKorn {
 			f.i = len(f.c.Items)
 		}
-		sh.status = 0
+		if f.hit = true; len(item.Stmts) == 0 {
+			sh.status = 0
+		}
 		sh.list(item.Stmts)
 		return
+	}
+	if !f.hit {
+		sh.status = 0
 	}
 	sh.pop()
 }
@@ -516,6 +527,7 @@ type textFrame struct {
 	leaves func(sh *Shell)
 	stmts  []*syntax.Stmt
 	i      int
+	ran    bool
 }
 
 func (f *textFrame) step(sh *Shell) {
@@ -532,12 +544,16 @@ func (f *textFrame) step(sh *Shell) {
 	sh.base = f.r.base
 	f.stmts, f.i = f.r.next(sh), 0
 	if f.stmts == nil {
+		if !f.ran && !f.top && !f.r.bad {
+			sh.status = 0
+		}
 		if f.ret {
 			sh.returnTrap()
 		}
 		sh.pop()
 		return
 	}
+	f.ran = true
 	sh.base = f.r.base
 }
 

@@ -180,6 +180,11 @@ func builtinJobs(sh *Shell, args []string) int {
 	}
 	sh.reap()
 	list := append([]*job(nil), sh.jobs...)
+	if sh.subshell > 0 && len(list) == 0 {
+		for i := range sh.view {
+			list = append(list, &sh.view[i])
+		}
+	}
 	if len(args) > 0 {
 		list = nil
 		for _, a := range args {

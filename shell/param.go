@@ -201,6 +201,10 @@ func (sh *Shell) param(e *expander, p *syntax.ParamExp, quoted bool) {
 		sh.badSubst(p)
 	}
 	name := p.Param.Value
+	if raw, ok := decodeRaw(name, rawParam); ok {
+		sh.errorf("%s: bad substitution", raw)
+		panic(abort{kind: abortDiscard, status: 1})
+	}
 	switch {
 	case p.Excl && p.Names != 0:
 		sh.emit(e, operand{vals: sh.namesWith(name), list: true, star: p.Names == syntax.NamesPrefix}, quoted)
@@ -237,7 +241,7 @@ func (sh *Shell) param(e *expander, p *syntax.ParamExp, quoted bool) {
 		o = sh.sliceParam(p, o)
 	case p.Repl != nil:
 		sh.replace(p, &o)
-	case p.Exp != nil:
+	case p.Exp != nil && !isDefaulting(p.Exp.Op):
 		o = sh.transform(p, o, quoted)
 	}
 	sh.emit(e, o, quoted)
@@ -268,7 +272,15 @@ func (sh *Shell) unbound(name string) {
 		name = "$" + name
 	}
 	sh.errorf("%s: unbound variable", name)
-	panic(abort{kind: abortExit, status: 127})
+	panic(abort{kind: abortExit, status: sh.fatalStatus()})
+}
+
+// fatalStatus is what an expansion's error exits with: 127, but 1 in a subshell and under set -e.
+func (sh *Shell) fatalStatus() int {
+	if sh.subshell > 0 || sh.opts.errexit {
+		return 1
+	}
+	return 127
 }
 
 func (sh *Shell) badSubst(p *syntax.ParamExp) {
@@ -389,7 +401,7 @@ func (sh *Shell) defaulting(e *expander, p *syntax.ParamExp, o *operand, quoted 
 				}
 			}
 			sh.errorf("%s: %s", o.name, msg)
-			panic(abort{kind: abortExit, status: 127})
+			panic(abort{kind: abortExit, status: sh.fatalStatus()})
 		}
 		return false
 	}

@@ -467,7 +467,7 @@ func builtinCompgen(sh *Shell, args []string) int {
 
 func (sh *Shell) rawSplit(e *expander, s string) {
 	w, err := sh.newParser().Document(strings.NewReader(s))
-	if err != nil {
+	if err != nil || w == nil {
 		e.addSplit(s)
 	} else {
 		for _, p := range w.Parts {

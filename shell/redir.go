@@ -262,6 +262,11 @@ func (sh *Shell) hereFile(r *syntax.Redirect) vfs.File {
 		text = sh.string(r.Word) + "\n"
 	case quotedDelimiter(r.Word):
 		text = literalHeredoc(r.Hdoc)
+		if r.Op == syntax.DashHdoc {
+			text = stripTabs(text, true)
+		}
+	case r.Op == syntax.DashHdoc && r.Hdoc != nil:
+		text = sh.heredoc(&syntax.Word{Parts: untabbed(r.Hdoc.Parts)})
 	default:
 		text = sh.heredoc(r.Hdoc)
 	}
@@ -271,6 +276,32 @@ func (sh *Shell) hereFile(r *syntax.Redirect) vfs.File {
 		return nil
 	}
 	return f
+}
+
+// untabbed removes the tabs at the beginning of the lines of <<-.
+func untabbed(parts []syntax.WordPart) []syntax.WordPart {
+	out := make([]syntax.WordPart, len(parts))
+	start := true
+	for i, p := range parts {
+		out[i] = p
+		if l, ok := p.(*syntax.Lit); ok {
+			out[i] = &syntax.Lit{ValuePos: l.ValuePos, ValueEnd: l.ValueEnd, Value: stripTabs(l.Value, start)}
+			start = strings.HasSuffix(l.Value, "\n")
+			continue
+		}
+		start = false
+	}
+	return out
+}
+
+func stripTabs(s string, start bool) string {
+	lines := strings.SplitAfter(s, "\n")
+	for i := range lines {
+		if i > 0 || start {
+			lines[i] = strings.TrimLeft(lines[i], "\t")
+		}
+	}
+	return strings.Join(lines, "")
 }
 
 func quotedDelimiter(w *syntax.Word) bool {

@@ -118,6 +118,8 @@ type Shell struct {
 	exitTrap    bool // the EXIT trap has run
 	exitStatus  int
 	out         []byte // what a builtin has written
+	lastArg     string // $_
+	view        []job  // the parent's jobs, which jobs shows in a subshell
 	parser      *syntax.Parser
 }
 
@@ -159,6 +161,8 @@ func newShell(p *proc.Process, posix bool) *Shell {
 		sh.shopts.set("expand_aliases", true)
 	}
 	sh.importEnv(p)
+	sh.lastArg = sh.str("_")
+	delete(sh.scopes[0].vars, "_")
 	sh.initVars()
 	return sh
 }
@@ -247,6 +251,9 @@ func (sh *Shell) clone() *Shell {
 		if cmd == "" || sig == sigDebug && sh.opts.functrace || sig == sigErr && sh.opts.errtrace || sig == sigReturn && sh.opts.functrace {
 			c.setTrap(sig, cmd)
 		}
+	}
+	for _, j := range sh.jobs {
+		c.view = append(c.view, *j)
 	}
 	c.subshell++
 	c.exitTrap, c.tail = false, false

@@ -92,7 +92,6 @@ func (sh *Shell) subshellCmd(c *syntax.Subshell) {
 
 // body runs the statements of a subshell; the last may take the process over.
 func (sh *Shell) body(stmts []*syntax.Stmt) {
-	sh.status = 0
 	if len(stmts) == 1 && !hasSubst(stmts[0]) {
 		sh.tail = true
 		sh.stmt(stmts[0])

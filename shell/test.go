@@ -577,9 +577,6 @@ func (t *testParser) primary() bool {
 	case len(a) == 0:
 		t.fail("argument expected")
 		return false
-	case len(a) >= 3 && isBinary(a[1]):
-		t.args = a[3:]
-		return t.binary(a[0], a[1], a[2])
 	case a[0] == "(":
 		t.args = a[1:]
 		v := t.or()
@@ -589,6 +586,9 @@ func (t *testParser) primary() bool {
 		}
 		t.args = t.args[1:]
 		return v
+	case len(a) >= 3 && isBinary(a[1]):
+		t.args = a[3:]
+		return t.binary(a[0], a[1], a[2])
 	case len(a) >= 2 && isUnary(a[0]):
 		t.args = a[2:]
 		return t.unary(a[0], a[1])

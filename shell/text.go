@@ -17,7 +17,8 @@ type textReader struct {
 	sh    *Shell
 	whole bool // the text is tried as a whole first
 	eof   bool
-	prior int // lines that were parsed last
+	bad   bool // ended by a syntax error
+	prior int  // lines that were parsed last
 }
 
 func newTextReader(text string, base int) *textReader {
@@ -101,7 +102,7 @@ func (r *textReader) all() ([]*syntax.Stmt, bool) {
 		r.text = ""
 		return nil, true
 	}
-	f, err := sh.newParser().Parse(strings.NewReader(r.text), "")
+	f, err := sh.parseText(r.text)
 	if err != nil {
 		return nil, false
 	}
@@ -227,7 +228,7 @@ func (r *textReader) parse(lr *lineReader) (stmts []*syntax.Stmt, err error) {
 	p := r.sh.newParser()
 	for list, perr := range p.InteractiveSeq(lr) {
 		if perr != nil {
-			return nil, perr
+			return r.mend(lr, perr)
 		}
 		if p.Incomplete() {
 			continue
@@ -235,7 +236,7 @@ func (r *textReader) parse(lr *lineReader) (stmts []*syntax.Stmt, err error) {
 		return append([]*syntax.Stmt(nil), list...), nil
 	}
 	// The text ended without a newline, or in the middle of something.
-	f, err := r.sh.newParser().Parse(strings.NewReader(lr.fed.String()), "")
+	f, err := r.sh.parseText(lr.fed.String())
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +247,7 @@ func (r *textReader) parse(lr *lineReader) (stmts []*syntax.Stmt, err error) {
 func (r *textReader) syntaxError(err error, fed string) {
 	sh := r.sh
 	r.text, r.src = "", nil
-	r.eof = true
+	r.eof, r.bad = true, true
 	sh.status = 2
 	line, text := 1, err.Error()
 	var pe syntax.ParseError
