@@ -272,6 +272,11 @@ func (s *Store) housekeep() {
 				s.log.Warn("expiry failed; it is tried again", "error", err)
 			}
 		}
+		if n%24 == 0 {
+			if _, err := s.segments.Compact(s.ctx, compactAt); err != nil && s.ctx.Err() == nil {
+				s.log.Warn("compaction failed; it is tried again", "error", err)
+			}
+		}
 	}
 }
 
