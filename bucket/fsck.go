@@ -121,6 +121,18 @@ func (c *check) readRefs() error {
 	if err != nil {
 		return err
 	}
+	for id, r := range c.refs {
+		if r.gone {
+			continue
+		}
+		live, err := c.s.acquire(c.ctx, id)
+		if err != nil {
+			c.found("corrupt", "bucket "+r.name, err.Error(), false)
+			continue
+		}
+		c.rep.Objects += uint64(max(live.pub.Load().objects, 0))
+		c.s.release(live)
+	}
 	return c.scan(kvKey(kName), func(k, v []byte) error {
 		d := dec{b: v}
 		err := d.version("name")
@@ -342,9 +354,6 @@ func (c *check) walkNode(id uint64, where string) error {
 			continue
 		}
 		key := string(n.Key(i))
-		if key[0] == planeObject {
-			c.rep.Objects++
-		}
 		if err := slotsOf(key, n.Value(i), func(x extent) { c.slots[segment.Ref{Segment: x.seg, Slot: x.slot}]++ }); err != nil {
 			c.found("corrupt", fmt.Sprintf("%s, node %d, key %q", where, id, clip(key)), err.Error(), false)
 		}

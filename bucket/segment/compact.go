@@ -15,6 +15,7 @@ func (s *Set) Compact(ctx context.Context, minDead float64) (freed int64, err er
 	if err := s.usable("compact"); err != nil {
 		return 0, err
 	}
+	s.sealWasted(ctx, minDead)
 	s.sealFrozen(ctx)
 	stored := map[string]int64{}
 	err = s.blobs.List(ctx, segPrefix, func(i blob.Info) error {
@@ -33,6 +34,29 @@ func (s *Set) Compact(ctx context.Context, minDead float64) (freed int64, err er
 		err = errors.Join(err, e)
 	}
 	return freed, err
+}
+
+// sealWasted takes from their lanes those open segments of which more than a share minDead is garbage: while they are
+// being appended to, nothing of them can be given back.
+func (s *Set) sealWasted(ctx context.Context, minDead float64) {
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		l.mu.Lock()
+		g := l.seg
+		wasted := false
+		if g != nil {
+			g.mu.RLock()
+			wasted = g.dead.n > 0 && float64(g.deadBytes) > minDead*float64(g.w.Size())
+			g.mu.RUnlock()
+		}
+		if wasted {
+			l.seg = nil
+		}
+		l.mu.Unlock()
+		if wasted {
+			s.seal(ctx, g)
+		}
+	}
 }
 
 // compactSegment does the work of Compact for one segment, if it is worth it.
