@@ -149,7 +149,7 @@ func (f *FS) stage(ctx context.Context, run []extent) (*bucket.Payload, error) {
 // store applies a plan to the node's present key. done is false if the file turned out to be replaced: it lives on in
 // memory, without a name. The caller holds mu and data.mu.
 func (f *FS) store(ctx context.Context, n *node, ops []bucket.Op) (done bool, err error) {
-	for range 10 { // other mounts of the bucket may write the same file in between
+	for range 100 { // other mounts of the bucket may write the same file in between
 		meta := &bucket.Object{Modified: n.mtime}
 		if t := n.data.mtime.Load(); t != 0 {
 			meta.Modified = time.Unix(0, t)
@@ -182,6 +182,10 @@ func (f *FS) store(ctx context.Context, n *node, ops []bucket.Op) (done bool, er
 		ops[0].Cond = cond
 		results, err := f.apply(ctx, ops...)
 		if errs.Is(err, errs.Precondition) {
+			// Conditions are checked against writes that don't show yet: wait for them.
+			if _, err := f.apply(ctx); err != nil {
+				return false, err
+			}
 			continue
 		}
 		if err != nil {
