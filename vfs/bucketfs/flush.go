@@ -191,7 +191,9 @@ func (f *FS) store(ctx context.Context, n *node, ops []bucket.Op) (done bool, er
 		if err != nil {
 			return false, err
 		}
-		n.fresh = false
+		if n.fresh {
+			n.settled()
+		}
 		n.obj = nil
 		if o := results[len(results)-1]; o != nil {
 			if now, err := f.view.Get(ctx, key); err == nil && now.ID == o.ID {
@@ -207,12 +209,10 @@ func (f *FS) store(ctx context.Context, n *node, ops []bucket.Op) (done bool, er
 
 // orphan takes a file's names away after the bucket has put something else there.
 func (f *FS) orphan(n *node) {
-	for _, e := range slices.Clone(n.names) {
-		if e.parent.kids[e.name] == n {
-			delete(e.parent.kids, e.name)
-		}
+	for len(n.names) > 0 {
+		f.unname(n, n.names[0].parent, n.names[0].name)
 	}
-	n.names, n.gone = nil, true
+	n.gone = true
 	f.disown(n)
 	f.settle(n)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -121,11 +122,14 @@ func (f *FS) refresh(ctx context.Context) error {
 
 // node is an inode. But for data, everything is guarded by FS.mu.
 type node struct {
-	ino   vfs.Ino
-	dir   bool
-	begun string // of a directory for long parts: the part's beginning; its parent then holds the prefix
-	names []dent // a directory has one; none: unlinked, or known only by id
-	kids  map[string]*node
+	ino    vfs.Ino
+	dir    bool
+	begun  string // of a directory for long parts: the part's beginning; its parent then holds the prefix
+	names  []dent // a directory has one; none: unlinked, or known only by id
+	kids   map[string]*node
+	below  int    // files below a directory that aren't in the bucket yet
+	miss   string // a name that the directory didn't have in view missed
+	missed uint64
 
 	obj   *bucket.Object // as last seen in the bucket; nil for directories and what isn't there yet
 	rec   *bucket.Dir    // the directory's own record
@@ -238,17 +242,53 @@ func (f *FS) attach(n, d *node, name, part string, shadowed bool) {
 	d.kids[name] = n
 	n.names = append(n.names, dent{d, name, part, shadowed})
 	n.gone = false
+	d.weigh(n.weight())
+}
+
+// unname takes a name from a node, which may get another one.
+func (f *FS) unname(n, d *node, name string) {
+	for i, e := range n.names {
+		if e.parent == d && e.name == name {
+			n.names = slices.Delete(n.names, i, i+1)
+			d.weigh(-n.weight())
+			break
+		}
+	}
+	if d.kids[name] == n {
+		delete(d.kids, name)
+	}
+}
+
+// weight is how many files a node stands for that aren't in the bucket yet.
+func (n *node) weight() int {
+	if n.fresh {
+		return 1
+	}
+	return n.below
+}
+
+// weigh adds to the weight of a directory and all above it.
+func (n *node) weigh(by int) {
+	for by != 0 {
+		n.below += by
+		if len(n.names) == 0 {
+			return
+		}
+		n = n.names[0].parent
+	}
+}
+
+// settled notes that a file is in the bucket now.
+func (n *node) settled() {
+	n.fresh = false
+	for _, e := range n.names {
+		e.parent.weigh(-1)
+	}
 }
 
 // detach takes a name away. A file without one is gone, unless the bucket has more names of it.
 func (f *FS) detach(n, d *node, name string) {
-	delete(d.kids, name)
-	for i, e := range n.names {
-		if e.parent == d && e.name == name {
-			n.names = append(n.names[:i:i], n.names[i+1:]...)
-			break
-		}
-	}
+	f.unname(n, d, name)
 	n.px.Links = max(1, n.px.Links) - 1
 	if len(n.names) > 0 {
 		return
@@ -301,8 +341,8 @@ func (f *FS) evict() {
 			f.idle.MoveToBack(n.elem)
 			continue
 		}
-		for _, d := range n.names {
-			delete(d.parent.kids, d.name)
+		for len(n.names) > 0 {
+			f.unname(n, n.names[0].parent, n.names[0].name)
 		}
 		f.forget(n)
 	}

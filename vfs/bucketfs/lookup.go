@@ -19,34 +19,40 @@ type found struct {
 	isDir bool
 }
 
-// probe looks at a key: as an object, and as a directory.
-func (f *FS) probe(ctx context.Context, key string) (p found, err error) {
+// probe looks at a key: as an object, and as a directory. A directory that is known to have a record is looked for as one
+// first, which is cheap; an object beside it matters to nobody then.
+func (f *FS) probe(ctx context.Context, key string, recorded bool) (p found, err error) {
 	if len(key) > bucket.MaxKey {
 		return p, syscall.ENAMETOOLONG
+	}
+	if recorded {
+		if p.rec, err = f.record(ctx, key+"/"); err != nil || p.rec != nil {
+			p.isDir = p.rec != nil
+			return p, err
+		}
 	}
 	if p.obj, err = f.view.Get(ctx, key); err != nil && !errs.Is(err, errs.NotFound) {
 		return p, wrap(err)
 	}
-	if p.rec, p.isDir, err = f.probeDir(ctx, key+"/"); err != nil {
-		return p, err
-	}
-	if strings.HasSuffix(key, "/") && p.obj != nil && p.obj.Size == 0 || key == "" {
+	if key == "" || strings.HasSuffix(key, "/") && p.obj != nil && p.obj.Size == 0 {
 		p.obj = nil // a marker of the directory itself
 	}
-	return p, nil
+	c := f.view.Scan(bucket.Scan{Prefix: key + "/", Dirs: true})
+	if !c.Next(ctx) {
+		return p, wrap(c.Err())
+	}
+	p.isDir = true
+	p.rec, err = f.record(ctx, key+"/")
+	return p, err
 }
 
-// probeDir looks at a directory.
-func (f *FS) probeDir(ctx context.Context, prefix string) (*bucket.Dir, bool, error) {
+// record returns a directory's own record, or nil.
+func (f *FS) record(ctx context.Context, prefix string) (*bucket.Dir, error) {
 	rec, err := f.view.Dir(ctx, prefix)
-	if err == nil {
-		return rec, true, nil
+	if errs.Is(err, errs.NotFound) {
+		return nil, nil
 	}
-	if !errs.Is(err, errs.NotFound) {
-		return nil, false, wrap(err)
-	}
-	c := f.view.Scan(bucket.Scan{Prefix: prefix, Dirs: true})
-	return nil, c.Next(ctx), wrap(c.Err())
+	return rec, wrap(err)
 }
 
 // child resolves a name in a directory; ENOENT. The caller holds mu and has refreshed the view.
@@ -62,40 +68,29 @@ func (f *FS) child(ctx context.Context, d *node, name string) (*node, error) {
 		return nil, syscall.ENAMETOOLONG
 	}
 	dec, ok := decode(d.begun, name)
-	if !ok {
+	if !ok || d.missed == f.age && d.miss == name {
 		return nil, syscall.ENOENT
 	}
 	if dec.chunk {
 		return f.chunk(ctx, d, name, dec)
 	}
-	p, err := f.probe(ctx, d.base()+dec.part)
+	p, err := f.probe(ctx, d.base()+dec.part, n != nil && n.rec != nil)
 	if err != nil {
 		return nil, err
 	}
-	if n != nil && n.dir && n.holdsFresh() {
-		p.isDir = true
-	}
+	p.isDir = p.isDir || n != nil && n.below > 0
 	asDir := p.isDir && !dec.shadowed
 	switch chain := encode(dec.part, dec.shadowed); {
 	case !asDir && (p.obj == nil || dec.shadowed != p.isDir), chain[len(chain)-1] != name:
 		if n != nil {
 			f.detach(n, d, name)
 		}
+		d.miss, d.missed = name, f.age
 		return nil, syscall.ENOENT
 	case asDir:
 		return f.foundDir(n, d, name, dec.part, p.rec), nil
 	}
 	return f.foundFile(n, d, name, dec, p.obj), nil
-}
-
-// holdsFresh reports whether a file below a directory isn't in the bucket yet.
-func (n *node) holdsFresh() bool {
-	for _, k := range n.kids {
-		if k.fresh || k.dir && k.holdsFresh() {
-			return true
-		}
-	}
-	return false
 }
 
 // foundDir makes or updates the node of a directory; n is what the name meant before.
@@ -109,9 +104,7 @@ func (f *FS) foundDir(n, d *node, name, part string, rec *bucket.Dir) *node {
 			n = &node{}
 			f.number(n, f.dirIno(d.base()+part+"/", rec))
 		} else if len(n.names) > 0 { // another mount renamed it
-			f.detach(n, n.names[0].parent, n.names[0].name)
-			n.gone = false
-			f.inos[n.ino] = n
+			f.unname(n, n.names[0].parent, n.names[0].name)
 		}
 		f.attach(n, d, name, part, false)
 	}
@@ -151,10 +144,9 @@ func (f *FS) foundFile(n, d *node, name string, dec decoded, o *bucket.Object) *
 			n = &node{}
 			f.number(n, inoOfID(o.ID))
 		} else if o.Posix == nil || o.Posix.Links <= 1 { // renamed by another mount
-			for _, e := range slices.Clone(n.names) {
-				delete(e.parent.kids, e.name)
+			for len(n.names) > 0 {
+				f.unname(n, n.names[0].parent, n.names[0].name)
 			}
-			n.names = nil
 		}
 		f.attach(n, d, name, dec.part, dec.shadowed)
 	}
@@ -285,9 +277,9 @@ func (f *FS) current(ctx context.Context, n *node) error {
 		if n.seen == f.age {
 			return nil
 		}
-		rec, err := f.view.Dir(ctx, "")
-		if err != nil && !errs.Is(err, errs.NotFound) {
-			return wrap(err)
+		rec, err := f.record(ctx, "")
+		if err != nil {
+			return err
 		}
 		if rec != nil || n.seen == 0 { // without a record, what this mount was told stays
 			f.setDir(n, rec)
@@ -364,9 +356,9 @@ func (l *listing) add(part string, shadowed bool, mode vfs.Mode, ino func(known 
 // addDir adds a directory.
 func (l *listing) addDir(ctx context.Context, part string) error {
 	prefix := l.d.base() + part + "/"
-	rec, err := l.f.view.Dir(ctx, prefix)
-	if err != nil && !errs.Is(err, errs.NotFound) {
-		return wrap(err)
+	rec, err := l.f.record(ctx, prefix)
+	if err != nil {
+		return err
 	}
 	l.add(part, false, vfs.ModeDir, func(known *node) vfs.Ino {
 		if known == nil || !known.sameDir(rec) {
@@ -421,7 +413,7 @@ func (f *FS) list(ctx context.Context, d *node) ([]vfs.DirEntry, error) {
 		l.addObject(k.part, k.o, dirs[k.part])
 	}
 	for name, k := range d.kids {
-		if !l.seen[name] && (k.fresh || k.dir && k.holdsFresh()) {
+		if !l.seen[name] && k.weight() > 0 {
 			l.entries = append(l.entries, vfs.DirEntry{Name: name, Ino: k.ino, Mode: vfs.Mode(k.px.Mode) & vfs.ModeType})
 		}
 	}

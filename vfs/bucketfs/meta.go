@@ -254,12 +254,9 @@ func (f *FS) keepDir(ctx context.Context, d *node, key string, ops []bucket.Op) 
 		return ops, nil
 	}
 	prefix := d.prefix()
-	rec, err := f.view.Dir(ctx, prefix)
-	if rec != nil {
-		return ops, nil
-	}
-	if !errs.Is(err, errs.NotFound) {
-		return nil, wrap(err)
+	rec, err := f.record(ctx, prefix)
+	if rec != nil || err != nil {
+		return ops, err
 	}
 	c := f.view.Scan(bucket.Scan{Prefix: prefix, Dirs: true})
 	for range 2 {
@@ -310,7 +307,7 @@ func (f *FS) Rmdir(ctx context.Context, dir vfs.Ino, name string) error {
 
 // empty checks that a directory holds nothing; ENOTEMPTY.
 func (f *FS) empty(ctx context.Context, n *node) error {
-	if n.begun != "" || n.holdsFresh() {
+	if n.begun != "" || n.below > 0 {
 		return syscall.ENOTEMPTY
 	}
 	prefix := n.prefix()

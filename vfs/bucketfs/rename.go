@@ -3,7 +3,6 @@ package bucketfs
 import (
 	"context"
 	"fmt"
-	"slices"
 	"syscall"
 
 	"agentrun.dev/bucket"
@@ -146,13 +145,7 @@ func (f *FS) moveFile(ctx context.Context, m move, target *node) error {
 
 // renamed gives a node its new name.
 func (f *FS) renamed(m move) {
-	delete(m.from.kids, m.name)
-	for i, e := range m.n.names {
-		if e.parent == m.from && e.name == m.name {
-			m.n.names = slices.Delete(m.n.names, i, i+1)
-			break
-		}
-	}
+	f.unname(m.n, m.from, m.name)
 	f.attach(m.n, m.to, m.newName, m.newPart, m.shadowed)
 	m.n.px.Change = f.opt.Now().UnixNano()
 	f.touch(m.from)
@@ -231,11 +224,9 @@ func (f *FS) exchange(ctx context.Context, m move, target *node) error {
 	if _, err := f.apply(ctx, ops...); err != nil {
 		return err
 	}
-	back := move{n: target, from: m.to, name: m.newName, to: m.from, newName: m.name, newPart: m.part}
-	delete(m.to.kids, m.newName) // so that attaching one name doesn't take the other's away
+	f.unname(target, m.to, m.newName) // first both names go, so that neither takes the other's place
 	f.renamed(m)
-	delete(m.to.kids, m.newName)
-	f.renamed(back)
-	m.to.kids[m.newName] = m.n
+	f.attach(target, m.from, m.name, m.part, false)
+	target.px.Change = m.n.px.Change
 	return nil
 }
