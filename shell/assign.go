@@ -730,6 +730,12 @@ func (sh *Shell) declareOne(d *declState, a declArg) bool {
 		sh.errorf("%s: %s: cannot destroy array variables in this way", d.cmd, name)
 		return false
 	}
+	if d.on&attrNameref != 0 && !a.hasValue && v.set && v.attr&attrNameref == 0 {
+		if base, _, _ := splitRef(v.str); v.str != "" && !validName(base) {
+			sh.errorf("%s: `%s': invalid variable name for name reference", d.cmd, v.str)
+			return false
+		}
+	}
 	sh.applyAttrs(v, d)
 	if !a.hasValue {
 		if a.hasSub && v.attr&attrAssoc == 0 {

@@ -539,6 +539,14 @@ func (sh *Shell) kinds(name string, noFunc bool) []kind {
 			out = append(out, kind{"file", name + " is " + f, f})
 		}
 	}
+	if len(out) == 0 { // one that can't be executed is better than none
+		for _, dir := range strings.Split(sh.pathOr(), ":") {
+			f := strings.TrimSuffix(dir, "/") + "/" + name
+			if a, err := sh.p.Stat(f); err == nil && a.Mode.IsRegular() {
+				return []kind{{"file", name + " is " + f, f}}
+			}
+		}
+	}
 	return out
 }
 

@@ -564,13 +564,13 @@ func (f *textFrame) catch(sh *Shell) bool {
 		sh.returnTrap()
 		sh.pop()
 		return true
-	case sh.ctl == ctlDiscard && f.top && sh.subshell == 0:
-		// The statements of one line are a unit.
+	case sh.ctl == ctlDiscard:
+		// The statements of one line are a unit: what follows it goes on, also in eval and source.
 		for f.i > 0 && f.i < len(f.stmts) && f.stmts[f.i].Pos().Line() <= f.stmts[f.i-1].End().Line() {
 			f.i++
 		}
-		sh.ctl, sh.noerr = ctlNone, 0
-		if sh.opts.errexit {
+		sh.ctl = ctlNone
+		if sh.opts.errexit && sh.noerr == 0 {
 			sh.exitNow(sh.status)
 		}
 		return true

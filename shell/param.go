@@ -221,6 +221,10 @@ func (sh *Shell) param(e *expander, p *syntax.ParamExp, quoted bool) {
 	}
 	o := sh.fetch(name, p.Index)
 	if p.Excl {
+		if o.list && !o.set && p.Index != nil {
+			sh.errorf("%s: invalid indirect expansion", o.name)
+			panic(abort{kind: abortDiscard, status: 1})
+		}
 		o = sh.indirect(p, o)
 	}
 	if p.Length {

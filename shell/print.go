@@ -428,7 +428,7 @@ func (sh *Shell) menu(words []string) string {
 func builtinCompgen(sh *Shell, args []string) int {
 	args = args[1:]
 	var list []string
-	prefix := ""
+	word, before, after := "", "", ""
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		val := func() string {
@@ -446,19 +446,23 @@ func builtinCompgen(sh *Shell, args []string) int {
 			}
 		case "-A":
 			list = append(list, sh.compAction(val())...)
-		case "-P", "-S", "-X", "-F", "-C", "-G", "-o":
+		case "-P":
+			before = val()
+		case "-S":
+			after = val()
+		case "-X", "-F", "-C", "-G", "-o":
 			val()
 		case "-v", "-a", "-b", "-c", "-d", "-f", "-k", "-e":
 			list = append(list, sh.compAction(map[string]string{"-v": "variable", "-a": "alias", "-b": "builtin", "-c": "command", "-d": "directory", "-f": "file", "-k": "keyword", "-e": "export"}[a])...)
 		case "--":
 		default:
-			prefix = a
+			word = a
 		}
 	}
 	found := 1
 	for _, s := range list {
-		if strings.HasPrefix(s, prefix) {
-			sh.print(s + "\n")
+		if strings.HasPrefix(s, word) {
+			sh.print(before + s + after + "\n")
 			found = 0
 		}
 	}
@@ -485,6 +489,14 @@ func (sh *Shell) compAction(kind string) []string {
 	switch kind {
 	case "variable":
 		return sh.namesWith("")
+	case "export":
+		var out []string
+		for _, n := range sh.namesWith("") {
+			if v := sh.lookup(n); v.attr&attrExport != 0 {
+				out = append(out, n)
+			}
+		}
+		return out
 	case "function":
 		return sortedKeys(sh.funcs)
 	case "alias":

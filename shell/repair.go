@@ -103,7 +103,10 @@ func repair(text string, err error) (string, bool) {
 	}
 	switch {
 	case strings.Contains(msg, "invalid var name"):
-		return text[:off] + `\` + text[off:], true
+		if off < len(text) && isLetter(text[off]) {
+			return text[:off] + "'" + text[off:off+1] + "'" + text[off+1:], true
+		}
+		return "", false
 	case strings.Contains(msg, "cannot negate a command multiple times"):
 		if i := strings.Index(text[off:], "!"); i >= 0 {
 			rest := strings.TrimLeft(text[off+i+1:], " \t")
@@ -128,7 +131,7 @@ func repairNested(text string, off int) (string, bool) {
 		switch {
 		case strings.HasPrefix(text[i:], "${"):
 			end := skipNested(text, i+1)
-			if end >= len(text) || end < off-1 {
+			if end >= len(text) || end < off-1 || strings.HasPrefix(text[i+2:], rawParam) {
 				continue
 			}
 			return text[:i] + "${" + encodeRaw(text[i:end+1], rawParam) + "}" + text[end+1:], true
@@ -138,7 +141,7 @@ func repairNested(text string, off int) (string, bool) {
 				start = i + 3
 			}
 			end := closeParens(text, start-1)
-			if end < 0 || end < off-1 {
+			if end < 0 || end < off-1 || strings.HasPrefix(text[start:], rawArith) {
 				continue
 			}
 			// Two closing brackets side by side end arithmetic; otherwise it is a subshell within another one.

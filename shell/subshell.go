@@ -131,10 +131,14 @@ func (sh *Shell) pipeline(c *syntax.BinaryCmd) {
 	n := len(stages)
 	lastHere := sh.shopts.get("lastpipe") && !sh.opts.monitor
 	var kids []*proc.Process
+	var subs []*Shell
 	var in vfs.File
 	for i := 0; i < n; i++ {
 		s := stages[n-1-i]
 		if i == n-1 && lastHere {
+			for k := len(subs) - 1; k >= 0; k-- {
+				subs[k].start(func(s2 *Shell) { s2.body([]*syntax.Stmt{stages[n-1-k]}) })
+			}
 			sh.lastStage(s, in, kids)
 			return
 		}
@@ -157,8 +161,11 @@ func (sh *Shell) pipeline(c *syntax.BinaryCmd) {
 			}
 			in = r
 		}
-		kids = append(kids, child)
-		sub.start(func(s2 *Shell) { s2.body([]*syntax.Stmt{s}) })
+		kids, subs = append(kids, child), append(subs, sub)
+	}
+	// The last one first: the one started last runs first, and so the stages begin from the left, as a kernel's do.
+	for i := len(subs) - 1; i >= 0; i-- {
+		subs[i].start(func(s2 *Shell) { s2.body([]*syntax.Stmt{stages[n-1-i]}) })
 	}
 	sts := make([]int, 0, n)
 	for i, k := range kids {

@@ -116,8 +116,11 @@ type Cmd struct {
 	Signals <-chan int
 }
 
+// linger is how long processes that a command leaves in the background may still take, before they are killed.
+const linger = 250 * time.Millisecond
+
 // Exec runs a command and waits for it. The status is the command's own: 126 when it can't be executed, 127 when there
-// is none of that name, 128+n when signal n ended it. Processes that it leaves in the background are killed. When ctx
+// is none of that name, 128+n when signal n ended it. Processes that it leaves in the background get a quarter of a second to end, then they are killed. When ctx
 // is done the command is killed and the error is errs.Canceled; one that used up a limit comes with errs.Limit.
 func (s *Sandbox) Exec(ctx context.Context, c Cmd) (status int, err error) {
 	if len(c.Args) == 0 {
@@ -135,7 +138,7 @@ func (s *Sandbox) Exec(ctx context.Context, c Cmd) (status int, err error) {
 	for {
 		select {
 		case <-p.Done():
-			s.sweep(p)
+			s.settle(ctx, p)
 			return s.outcome(ctx, p)
 		case sig, ok := <-signals:
 			if !ok {
@@ -206,6 +209,26 @@ func (s *Sandbox) signal(p *proc.Process, sig int) {
 		if q.Sid() == sid {
 			q.Post(sig)
 		}
+	}
+}
+
+// settle waits for what the command has left in the background, and kills what doesn't end by itself.
+func (s *Sandbox) settle(ctx context.Context, p *proc.Process) {
+	t := time.NewTimer(linger)
+	defer t.Stop()
+	sid := p.Sid()
+	for _, q := range s.sb.Processes() {
+		if q.Sid() != sid || q == p {
+			continue
+		}
+		select {
+		case <-q.Done():
+			continue
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		s.sweep(p)
+		return
 	}
 }
 
