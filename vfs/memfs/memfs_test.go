@@ -2,7 +2,9 @@ package memfs_test
 
 import (
 	"context"
+	"errors"
 	"io"
+	"syscall"
 	"testing"
 
 	"agentrun.dev/vfs"
@@ -74,5 +76,51 @@ func TestClone(t *testing.T) {
 	}
 	if got := read(ns); got != "parent" {
 		t.Errorf("the parent reads %q", got)
+	}
+}
+
+// Bytes and inodes are bounded; what is freed can be used again.
+func TestLimits(t *testing.T) {
+	ctx, c := context.Background(), vfs.Cred{}
+	fs := memfs.New(memfs.Options{Bytes: 1 << 20, Inodes: 4})
+	ns := vfs.NewNamespace(vfs.Mount{FS: fs})
+	f, err := ns.Open(ctx, c, "", "/a", vfs.O_RDWR|vfs.O_CREAT, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := f.Write(make([]byte, 3<<20))
+	if n != 1<<20 || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("writing 3 MiB into 1 MiB: %d, %v", n, err)
+	}
+	if st, err := ns.StatFS(ctx, c, "", "/"); err != nil || st.Free != 0 || st.Blocks != 256 {
+		t.Errorf("full, it reports %+v, %v", st, err)
+	}
+	size := int64(10)
+	if err := f.SetAttr(vfs.SetAttr{Size: &size}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := f.WriteAt(make([]byte, 1000), 1<<40-1000); n != 1000 || err != nil {
+		t.Errorf("writing far out: %d, %v", n, err)
+	}
+	if _, err := f.WriteAt([]byte("x"), 1<<40); !errors.Is(err, syscall.EFBIG) {
+		t.Errorf("writing too far out: %v", err)
+	}
+	f.Close()
+	for _, name := range []string{"/b", "/c"} {
+		if err := ns.Mkdir(ctx, c, "", name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ns.Mkdir(ctx, c, "", "/d", 0o755); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a fifth inode: %v", err)
+	}
+	if err := ns.Unlink(ctx, c, "", "/a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := ns.Mkdir(ctx, c, "", "/d", 0o755); err != nil {
+		t.Errorf("after one is free: %v", err)
+	}
+	if st, err := fs.StatFS(ctx); err != nil || st.Free != st.Blocks || st.FFree != 0 {
+		t.Errorf("at the end it reports %+v, %v", st, err)
 	}
 }
