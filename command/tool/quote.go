@@ -134,3 +134,6 @@ func unprintable(s string) bool {
 
 // QuoteWith quotes a file name as findutils do in messages: ‘name’.
 func QuoteWith(s string) string { return Quote(s) }
+
+// QuoteAFIfPath quotes a command's name as env and its kin do: ‘name’.
+func QuoteAFIfPath(s string) string { return Quote(s) }
