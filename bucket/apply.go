@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"agentrun.dev"
+	"agentrun.dev/bucket/tree"
 	"agentrun.dev/errs"
 	"agentrun.dev/kv"
 )
@@ -100,22 +101,35 @@ func (r *ref) apply(ctx context.Context, ops []Op, o ApplyOptions) ([]*Object, e
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	r.room()
 	r.s.barrier.RLock()
-	t, results, err := r.sequence(ctx, ops, o)
+	t, results, made, err := r.sequence(ctx, ops, o)
 	r.s.barrier.RUnlock()
-	if err == nil && t != nil {
+	if err == nil {
 		err = t.wait()
-	}
-	if err != nil {
-		return nil, err
 	}
 	for i := range ops {
 		if p := ops[i].Payload; p != nil {
-			p.taken()
+			p.settle(err)
 		}
+	}
+	made.settle(err)
+	made.Discard()
+	if err != nil {
+		return nil, err
 	}
 	r.s.folds.consider(r)
 	return results, nil
+}
+
+// room waits until the ref's delta has room. Whoever waits must not hold the barrier: the fold that makes room needs
+// it, and a check that waits for it keeps others from taking it.
+func (r *ref) room() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.fold && !r.gone && r.crowded() {
+		r.rooms.Wait()
+	}
 }
 
 func (b *Bucket) acquire(ctx context.Context) (*ref, error) {
@@ -126,41 +140,33 @@ func (b *Bucket) acquire(ctx context.Context) (*ref, error) {
 	return r, err
 }
 
-// sequence checks and orders operations and queues their commit.
-func (r *ref) sequence(ctx context.Context, ops []Op, o ApplyOptions) (*txn, []*Object, error) {
+// sequence checks and orders operations and queues their commit. made are the slots that it made itself.
+func (r *ref) sequence(ctx context.Context, ops []Op, o ApplyOptions) (t *txn, results []*Object, made *Payload, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.ready(true); err != nil {
-		return nil, nil, err
+	if err := r.ready(); err != nil {
+		return nil, nil, nil, err
 	}
 	w := r.writer()
-	results := make([]*Object, len(ops))
+	results = make([]*Object, len(ops))
 	for i := range ops {
 		res, err := w.do(ctx, &ops[i])
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, &w.made, err
 		}
 		results[i] = res
 	}
-	t := &txn{lazy: o.Lazy}
-	if err := w.queue(t); err != nil {
-		return nil, nil, err
-	}
-	return t, results, nil
+	t = &txn{lazy: o.Lazy}
+	return t, results, &w.made, w.queue(t)
 }
 
-// ready makes sure that the ref can be changed, and waits for room in its delta. The caller holds mu.
-func (r *ref) ready(wait bool) error {
-	for {
-		r.recover()
-		if r.gone {
-			return noBucket(r.rec.name)
-		}
-		if !wait || !r.fold || !r.crowded() {
-			return nil
-		}
-		r.rooms.Wait()
+// ready makes sure that the ref can be changed. The caller holds mu.
+func (r *ref) ready() error {
+	r.recover()
+	if r.gone {
+		return noBucket(r.rec.name)
 	}
+	return nil
 }
 
 // syncBatch changes nothing, but its commit makes all earlier ones durable.
@@ -199,12 +205,17 @@ func checkOps(ops []Op) error {
 				return errs.Msg(errs.TooLarge, "write", strconv.Quote(clip(op.Key)), "an object has at most 5 TiB")
 			}
 		}
+		if op.Object != nil && len(op.Object.ETag) > maxETag {
+			return errs.Msg(errs.TooLarge, "metadata", strconv.Quote(clip(op.Key)), "an ETag has at most 256 bytes")
+		}
 		if op.Object != nil && metaSize(op.Object) > MaxMeta && len(op.Object.Parts) == 0 {
 			return errs.Msg(errs.TooLarge, "metadata", strconv.Quote(clip(op.Key)), "headers, metadata, tags and attributes have at most 64 KiB")
 		}
 	}
 	return nil
 }
+
+const maxETag = 256 // bytes
 
 func metaSize(o *Object) int {
 	var e enc
@@ -220,6 +231,7 @@ type writer struct {
 	seq  uint64
 	log  []logRecord
 	gain []extent // slots that the log begins to hold
+	made Payload  // slots that the operations made for bytes that had none
 	memo struct {
 		key string
 		rec record
@@ -230,7 +242,7 @@ type writer struct {
 // writer begins a transaction at a new version. The caller holds the ref's mu.
 func (r *ref) writer() *writer {
 	w := &writer{r: r, s: r.s, t: newTip(r.tip), seq: r.s.clock.take(1)}
-	w.t.seq = w.seq
+	w.t.seq, w.made.s = w.seq, r.s
 	return w
 }
 
@@ -263,6 +275,10 @@ func (w *writer) emit(ctx context.Context, l logRecord) error {
 		l.objects, l.bytes = int64(c1)-int64(c0), int64(b1)-int64(b0)
 	}
 	w.memo.ok = false
+	if l.op == logPut && l.key[0] != planeObject && l.key[0] != planeVersion && len(l.val) > tree.MaxValue {
+		// Objects' records spill what is large; a log record that no tree takes would stop every fold from now on.
+		return errs.Msg(errs.TooLarge, "apply", w.r.rec.name, "the names of a file, or the attributes of a directory, have at most 16 KiB together")
+	}
 	if l.op == logPut {
 		if err := slotsOf(l.key, l.val, func(x extent) { w.gain = append(w.gain, x) }); err != nil {
 			return err
@@ -296,7 +312,7 @@ func (w *writer) queue(t *txn) error {
 	}
 	t.stamp(w.seq)
 	if len(w.gain) > 0 {
-		if err := t.event(w.s, event{kind: gainSlots, slots: refsOf(w.gain)}); err != nil {
+		if err := t.gain(w.s, w.gain); err != nil {
 			return err
 		}
 		w.s.ledger.poke()

@@ -56,7 +56,9 @@ func (s *Store) tryAside(ctx context.Context, r *ref, c change) (uint64, error) 
 		return 0, err
 	}
 	if sealed == nil {
-		sealed = r.sealEmpty()
+		if sealed = r.sealEmpty(); sealed == nil {
+			return 0, errMoved
+		}
 	}
 	defer sealed.release()
 	// The change applies to a tree alone, so that its edits needn't be reconciled with an index.
@@ -80,17 +82,20 @@ func (s *Store) tryAside(ctx context.Context, r *ref, c change) (uint64, error) 
 			return v, nil
 		}
 	}
-	b.abandon(ctx)
+	b.abandon(ctx, err)
 	r.mu.Lock()
 	r.next = nil
 	r.mu.Unlock()
 	return 0, err
 }
 
-// sealEmpty begins to note what is written from now on, for a ref whose delta is empty.
+// sealEmpty begins to note what is written from now on, for a ref whose delta is empty; nil if it isn't any more.
 func (r *ref) sealEmpty() *sealing {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.wrote || r.gone {
+		return nil
+	}
 	x := &sealing{id: r.rec.view, st: r.tip}
 	x.st.base.hold()
 	r.s.pins.add(pin{kView, x.id})
@@ -117,7 +122,7 @@ func (s *Store) publishAside(ctx context.Context, r *ref, sealed *sealing, root 
 func (s *Store) queueAside(ctx context.Context, r *ref, sealed *sealing, root tree.Root, b *builder, c change) (*txn, uint64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.ready(false); err != nil {
+	if err := r.ready(); err != nil {
 		return nil, 0, err
 	}
 	if r.next == nil {
@@ -172,6 +177,7 @@ func (s *Store) queueAside(ctx context.Context, r *ref, sealed *sealing, root tr
 	st := &snap{base: nb, idx: r.next.idx, cut: r.next.cut, seq: seq, meta: r.next.meta, payload: r.next.payload,
 		objects: int64(root.Count) + r.tip.objects - sealed.st.objects, bytes: int64(root.Bytes) + r.tip.bytes - sealed.st.bytes}
 	ob := r.tip.base
+	t.undo = nb.release
 	t.publish = func() {
 		r.pub.Store(st)
 		ob.release()

@@ -212,7 +212,7 @@ func (r *ref) change(f func(*refRecord) error) (*txn, error) {
 	defer r.s.barrier.RUnlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.ready(false); err != nil {
+	if err := r.ready(); err != nil {
 		return nil, err
 	}
 	rec := r.rec.clone()
@@ -308,15 +308,18 @@ func (s *Store) Fork(ctx context.Context, base, name string, o ForkOptions) (*In
 			return nil, err
 		}
 	}
-	if err := t.wait(); err != nil {
+	// Others find it from now on, and may change it.
+	rec, st := child.rec, child.tip
+	err = t.wait()
+	s.born(child, err)
+	if err != nil {
 		return nil, err
 	}
-	s.keepFork(child)
 	if depth > maxDepth {
-		s.folds.view(child.rec.view)
+		s.folds.view(rec.view)
 	}
-	i := child.rec.info()
-	i.Objects, i.Bytes, i.Version = uint64(child.tip.objects), uint64(child.tip.bytes), agentrun.Version(child.rec.since)
+	i := rec.info()
+	i.Objects, i.Bytes, i.Version = uint64(st.objects), uint64(st.bytes), agentrun.Version(rec.since)
 	return i, nil
 }
 
@@ -336,7 +339,7 @@ func (s *Store) tryFork(ctx context.Context, r *ref, name string, o ForkOptions)
 		return nil, nil, 0, true, nil
 	}
 	if err == nil && past != nil && !past.current {
-		err = t.wait() // past's pins keep what the new view is built on
+		_ = t.wait() // past's pins keep what the new view is built on; the caller sees the error
 	}
 	return t, child, depth, false, err
 }
@@ -347,7 +350,7 @@ var errMoved = errors.New("written since")
 func (s *Store) fork(ctx context.Context, r *ref, past *pastView, name string, o ForkOptions) (*txn, *ref, uint32, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.ready(false); err != nil {
+	if err := r.ready(); err != nil {
 		return nil, nil, 0, err
 	}
 	if past != nil && past.current && r.tip.seq > uint64(o.At) {
@@ -380,44 +383,56 @@ func (s *Store) fork(ctx context.Context, r *ref, past *pastView, name string, o
 	}
 	t.put(viewEdge(view, holder(heldByOrigin, rec.id)), present())
 	t.put(childKey(r.id, rec.id), present())
+	child := s.unborn(rec, st)
 	if err := s.commits.enqueue(t); err != nil {
+		s.born(child, err)
 		return nil, nil, 0, err
 	}
 	r.newest = t
 	if past == nil || past.current {
 		r.cutDone(view)
 	}
+	return t, child, depth, nil
+}
+
+// unborn puts a fork whose state is known into memory before it is stored. Whoever finds it by name waits until born
+// says what became of it: so it can't be deleted, or loaded twice, in between.
+func (s *Store) unborn(rec *refRecord, st *snap) *ref {
 	child := s.newRef(rec.id)
 	child.rec, child.last = rec, rec.since
 	child.tip = &newTip(st).snap
-	child.tip.base.hold()
+	child.tip.base = st.base.with(pin{kView, rec.view}, pin{kDelta, rec.delta})
 	child.tip.seq = rec.since
 	child.pub.Store(child.tip)
 	child.stored.Store(rec)
-	return t, child, depth, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tick++
+	child.used, child.users = s.tick, 1
+	s.refs[child.id] = child
+	return child
+}
+
+// born ends the wait for a fork: it is stored, or failed to be.
+func (s *Store) born(child *ref, err error) {
+	s.mu.Lock()
+	if err != nil {
+		child.err, child.left = err, true
+		delete(s.refs, child.id)
+	}
+	many := len(s.refs) > 2*s.maxOpen
+	s.mu.Unlock()
+	close(child.loaded)
+	s.release(child)
+	if many {
+		s.evict()
+	}
 }
 
 func (s *Store) newRef(id agentrun.RefID) *ref {
 	r := &ref{s: s, id: id, loaded: make(chan struct{})}
 	r.rooms.L = &r.mu
 	return r
-}
-
-// keepFork puts a new fork, whose state is known, into memory.
-func (s *Store) keepFork(child *ref) {
-	close(child.loaded)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tick++
-	child.used = s.tick
-	if _, ok := s.refs[child.id]; ok {
-		child.tip.base.release() // somebody loaded it already
-		return
-	}
-	s.refs[child.id] = child
-	if len(s.refs) > 2*s.maxOpen {
-		go s.evict()
-	}
 }
 
 // Delete deletes a bucket with its snapshots, history and uploads, and gives back what only it held. Its forks live on.
@@ -428,13 +443,7 @@ func (s *Store) Delete(ctx context.Context, name string, o DeleteOptions) error 
 		return err
 	}
 	defer s.release(r)
-	s.barrier.RLock()
-	t, err := s.deleteRef(ctx, r, o.Force)
-	s.barrier.RUnlock()
-	if err != nil {
-		return err
-	}
-	if err := t.wait(); err != nil {
+	if err := s.deleteOne(ctx, r, o.Force); err != nil {
 		return err
 	}
 	s.forgetRef(r)
@@ -442,24 +451,35 @@ func (s *Store) Delete(ctx context.Context, name string, o DeleteOptions) error 
 	return nil
 }
 
+func (s *Store) deleteOne(ctx context.Context, r *ref, force bool) error {
+	s.deletes.Lock()
+	defer s.deletes.Unlock()
+	s.barrier.RLock()
+	defer s.barrier.RUnlock()
+	r.uploads.Lock() // what an upload has begun to commit must be seen
+	t, err := s.deleteRef(ctx, r, force)
+	r.uploads.Unlock()
+	if err != nil {
+		return err
+	}
+	return t.wait()
+}
+
 // forgetRef removes a deleted ref from memory; whoever still uses it finds it gone.
 func (s *Store) forgetRef(r *ref) {
 	s.mu.Lock()
 	if s.refs[r.id] == r {
 		delete(s.refs, r.id)
+		r.left = true // the caller uses it still
 	}
 	s.mu.Unlock()
 	s.past.purge(r.id)
-	r.mu.Lock()
-	r.forgetCut()
-	r.pub.Load().base.release()
-	r.mu.Unlock()
 }
 
 func (s *Store) deleteRef(ctx context.Context, r *ref, force bool) (*txn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.ready(false); err != nil {
+	if err := r.ready(); err != nil {
 		return nil, err
 	}
 	if !force {

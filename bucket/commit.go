@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"agentrun.dev/errs"
@@ -13,7 +14,10 @@ import (
 type txn struct {
 	batch   kv.Batch
 	lazy    bool
+	size    int    // bytes of batch, once it is queued
+	seq     uint64 // the last version in it; 0 if there is none
 	publish func()
+	undo    func() // runs instead of publish if the commit fails
 	refs    []*ref // whose tips contain the changes already
 	err     error
 	done    chan struct{}
@@ -31,8 +35,12 @@ func (t *txn) event(s *Store, e event) error {
 	return err
 }
 
-// maxGroup bounds one group commit, in bytes.
-const maxGroup = 64 << 20
+// Bounds of one transaction, which is an errs.TooLarge beyond, and of those that are committed together, in bytes.
+// Together they stay below kv.MaxBatch: a large transaction must not fail those that it happens to be grouped with.
+const (
+	maxTxn   = 192 << 20
+	maxGroup = 32 << 20
+)
 
 // committer is the store's one way to its kv: it gathers what is queued while the last commit is being synced.
 type committer struct {
@@ -42,6 +50,7 @@ type committer struct {
 	queue   []*txn
 	closed  bool
 	stopped chan struct{}
+	stamp   uint64 // the last version that was committed; the running goroutine's
 	groups  uint64 // commits made
 	txns    uint64 // transactions in them
 }
@@ -57,6 +66,9 @@ func (c *committer) start(s *Store) {
 // must be taken back first (ref.recover).
 func (c *committer) enqueue(t *txn) error {
 	t.done = make(chan struct{})
+	if t.size = t.batch.Size(); t.size > maxTxn {
+		return errs.Msg(errs.TooLarge, "commit", "", fmt.Sprintf("%d bytes of changes at once; at most %d", t.size, maxTxn))
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -113,10 +125,8 @@ func (c *committer) run() {
 // take removes a group from the queue's head. The caller holds mu.
 func (c *committer) take() []*txn {
 	n, size := 0, 0
-	for n < len(c.queue) && (n == 0 || size < maxGroup) {
-		for _, p := range c.queue[n].batch.Puts {
-			size += len(p.Key) + len(p.Value)
-		}
+	for n < len(c.queue) && (n == 0 || size+c.queue[n].size < maxGroup) {
+		size += c.queue[n].size
 		n++
 	}
 	group := c.queue[:n:n]
@@ -140,15 +150,21 @@ func (c *committer) apply(group []*txn) {
 		b = merged(b, group)
 	}
 	b.Lazy, b.Reclaim = true, true
+	seq := c.stamp
 	for _, t := range group {
+		seq = max(seq, t.seq)
 		b.Lazy = b.Lazy && t.lazy
 		b.Reclaim = b.Reclaim && t.batch.Reclaim
+	}
+	if seq > c.stamp {
+		b.Put(kvKey(kIDs, []byte{'c'}), append(present(), be64(seq)...))
 	}
 	err := c.s.kv.Commit(context.Background(), &b)
 	if err != nil {
 		c.fail(group, err)
 		return
 	}
+	c.stamp = seq
 	c.mu.Lock()
 	c.groups++
 	c.txns += uint64(len(group))
@@ -174,6 +190,9 @@ func (c *committer) fail(group []*txn, err error) {
 	}
 	c.mu.Unlock()
 	for _, t := range all {
+		if t.undo != nil {
+			t.undo()
+		}
 		t.err = err
 		close(t.done)
 	}

@@ -29,6 +29,7 @@ type folder struct {
 	mu     sync.Mutex
 	queued map[uint64]bool // views
 	wg     sync.WaitGroup
+	closed bool // guarded by mu
 	done   atomic.Uint64
 	one    sync.Mutex // one tree is built at a time, be it by a fold, a merge or a rename
 }
@@ -42,6 +43,7 @@ func (f *folder) start(s *Store) {
 		for {
 			select {
 			case <-s.ctx.Done():
+				f.drain()
 				return
 			case job := <-f.jobs:
 				job(s.ctx)
@@ -50,10 +52,30 @@ func (f *folder) start(s *Store) {
 	}()
 }
 
+// drain ends what is queued when the store is closed, so that no writer goes on waiting for it.
+func (f *folder) drain() {
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	for {
+		select {
+		case job := <-f.jobs:
+			job(f.s.ctx)
+		default:
+			return
+		}
+	}
+}
+
 // wait waits for the running fold, after the store's context has ended.
 func (f *folder) wait() { f.wg.Wait() }
 
 func (f *folder) submit(job func(context.Context)) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return false
+	}
 	select {
 	case f.jobs <- job:
 		return true
@@ -119,18 +141,26 @@ func (f *folder) consider(r *ref) {
 // view starts the fold of a view that isn't a tree yet.
 func (f *folder) view(id uint64) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.queued[id] {
+	due := !f.queued[id]
+	f.queued[id] = true
+	f.mu.Unlock()
+	if !due {
 		return
 	}
-	f.queued[id] = f.submit(func(ctx context.Context) {
+	forget := func() {
 		f.mu.Lock()
 		delete(f.queued, id)
 		f.mu.Unlock()
+	}
+	ok := f.submit(func(ctx context.Context) {
+		forget()
 		if err := f.s.foldView(ctx, id); err != nil && ctx.Err() == nil && !errs.Is(err, errs.NotFound) {
 			f.s.log.Warn("a fold failed", "view", id, "error", err)
 		}
 	})
+	if !ok {
+		forget()
+	}
 }
 
 // foldView replaces a view's representation by a tree. What it shows stays the same, and whoever holds it profits.
@@ -152,11 +182,13 @@ func (s *Store) foldViewLocked(ctx context.Context, id uint64) error {
 	defer st.base.release()
 	b := s.build(ctx, v.delta)
 	root, err := b.fold(ctx, st)
-	if err != nil {
-		b.abandon(ctx)
-		return err
+	if err == nil {
+		err = s.swapView(ctx, id, v, root, b)
 	}
-	return s.swapView(ctx, id, v, root, b)
+	if err != nil {
+		b.abandon(ctx, err)
+	}
+	return err
 }
 
 // swapView commits the tree that stands for a view from now on.
@@ -180,7 +212,7 @@ func (s *Store) swapView(ctx context.Context, id uint64, v *viewRecord, root tre
 		return err
 	}
 	s.mu.Lock()
-	s.folded[id] = true
+	s.folded[id] = root.ID
 	s.mu.Unlock()
 	s.folds.done.Add(1)
 	s.ledger.poke()
@@ -204,18 +236,22 @@ func (s *Store) foldRef(ctx context.Context, r *ref) error {
 		return r.refresh(ctx)
 	}
 	sealed, err := s.seal(ctx, r)
-	if err != nil || sealed == nil {
+	if err != nil {
 		return err
+	}
+	if sealed == nil {
+		// Nothing is logged, so what is in memory above the tree is left over from a change that failed halfway.
+		return r.refresh(ctx)
 	}
 	defer sealed.release()
 	root := sealed.v.root
 	if sealed.v.delta != 0 { // else a fork made the same view, and it has been folded already
 		b := s.build(ctx, sealed.v.delta)
-		if root, err = b.fold(ctx, sealed.st); err != nil {
-			b.abandon(ctx)
-			return err
+		if root, err = b.fold(ctx, sealed.st); err == nil {
+			err = s.swapView(ctx, sealed.id, sealed.v, root, b)
 		}
-		if err := s.swapView(ctx, sealed.id, sealed.v, root, b); err != nil {
+		if err != nil {
+			b.abandon(ctx, err)
 			return err
 		}
 	}
@@ -226,14 +262,10 @@ func (s *Store) foldRef(ctx context.Context, r *ref) error {
 func (r *ref) refresh(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.ready(false); err != nil {
+	if err := r.ready(); err != nil {
 		return err
 	}
-	if r.newest != nil {
-		if err := r.newest.wait(); err != nil {
-			return err
-		}
-	}
+	r.quiesce()
 	return r.reload(ctx)
 }
 
@@ -256,7 +288,7 @@ func (s *Store) seal(ctx context.Context, r *ref) (*sealing, error) {
 	defer s.barrier.RUnlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.ready(false); err != nil {
+	if err := r.ready(); err != nil {
 		return nil, err
 	}
 	if !r.wrote {
@@ -273,7 +305,8 @@ func (s *Store) seal(ctx context.Context, r *ref) (*sealing, error) {
 	}
 	old := r.rec
 	rec := old.clone()
-	rec.view, rec.delta, rec.since = id, delta, r.last+1
+	rec.view, rec.delta, rec.since = id, delta, s.clock.take(1)
+	t.stamp(rec.since)
 	h := holder(heldByRef, r.id)
 	t.put(refKey(r.id), rec.encode())
 	t.put(viewEdge(id, h), present())
@@ -287,11 +320,20 @@ func (s *Store) seal(ctx context.Context, r *ref) (*sealing, error) {
 	if err := s.dropEdges(t, old.view, old.delta, h); err != nil {
 		return nil, err
 	}
+	// Who reads the tip from now on reads the new delta, too.
+	st, ob := *r.tip, r.tip.base
+	st.base = ob.with(pin{kDelta, delta})
+	t.undo = st.base.release
+	t.publish = func() {
+		r.pub.Store(&st)
+		ob.release()
+	}
 	if err := r.queueRecord(t, rec); err != nil {
+		st.base.release()
 		return nil, err
 	}
 	r.forgetCut()
-	r.wrote = false
+	r.tip, r.wrote = &st, false
 	sealed := &sealing{id: id, st: r.tip}
 	sealed.st.base.hold()
 	s.pins.add(pin{kView, id}) // the bucket may be deleted while the tree is being built
@@ -324,8 +366,8 @@ func (r *ref) rebase(ctx context.Context, view uint64, root tree.Root) (*txn, er
 		return nil, nil
 	}
 	if r.s.commits.isPoisoned(r) || r.next == nil {
-		r.recover()
-		return nil, r.reload(ctx) // a commit failed meanwhile: memory may lag behind
+		r.quiesce() // a commit failed meanwhile: memory may lag behind
+		return nil, r.reload(ctx)
 	}
 	pins := []pin{{kView, view}, {kDelta, r.rec.delta}}
 	r.s.pins.add(pins...)
@@ -333,7 +375,7 @@ func (r *ref) rebase(ctx context.Context, view uint64, root tree.Root) (*txn, er
 	st := &snap{base: b, idx: r.next.idx, cut: r.next.cut, seq: r.tip.seq, objects: r.tip.objects, bytes: r.tip.bytes, meta: r.next.meta, payload: r.next.payload}
 	old := r.tip.base
 	// Readers may see the new tip only once all that it contains is durable, so this takes its place in the queue.
-	t := &txn{refs: []*ref{r}, lazy: true, publish: func() {
+	t := &txn{refs: []*ref{r}, lazy: true, undo: b.release, publish: func() {
 		r.pub.Store(st)
 		old.release()
 	}}
@@ -462,21 +504,26 @@ func (b *builder) finish(ctx context.Context, t *txn, root tree.Root) error {
 	if len(b.packed) > 0 {
 		// The delta holds these slots as well, for the other views that are built on it.
 		t.batch.Puts = append(t.batch.Puts, b.packed...)
-		var own []segment.Ref
+		var own []extent
 		for _, p := range b.packed {
 			x, err := decodeExtent(p.Value)
 			if err != nil {
 				return err
 			}
-			own = append(own, segment.Ref{Segment: x.seg, Slot: x.slot})
+			own = append(own, x)
 		}
-		return t.event(b.s, event{kind: gainSlots, slots: own})
+		return t.gain(b.s, own)
 	}
 	return nil
 }
 
-// abandon gives back what an unfinished tree took.
-func (b *builder) abandon(ctx context.Context) {
+// abandon gives back what a tree took that wasn't published because of an error. If it may have been published all the
+// same, it leaves everything to the next opening.
+func (b *builder) abandon(ctx context.Context, err error) {
+	if unknown(err) {
+		b.s.unclean.Store(true)
+		return
+	}
 	ctx = context.WithoutCancel(ctx)
 	if len(b.slots) > 0 {
 		if err := b.s.segments.Free(ctx, b.slots); err != nil {

@@ -18,6 +18,11 @@ const maxProblems = 1000
 // with the reference counts (mark and sweep against counts). Writers wait while it runs; readers don't. What it can't
 // repair is data that is missing or damaged: it says whose.
 func (s *Store) Fsck(ctx context.Context, o FsckOptions) (*FsckReport, error) {
+	select {
+	case <-s.swept:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	s.folds.one.Lock()
 	defer s.folds.one.Unlock()
 	s.barrier.Lock()
@@ -493,6 +498,7 @@ func (c *check) checkSlots() error {
 		return err
 	}
 	there := make(map[segment.Ref]bool, len(c.slots))
+	var loose []segment.Ref
 	for _, seg := range list {
 		err := c.s.segments.Slots(c.ctx, seg.ID, func(slot uint32, _ int64) error {
 			r := segment.Ref{Segment: seg.ID, Slot: slot}
@@ -500,15 +506,25 @@ func (c *check) checkSlots() error {
 			switch {
 			case c.slots[r] > 0:
 				there[r] = true
-			case c.doomed[r] || c.s.staged.has(r):
-			default:
-				c.found("leak", fmt.Sprintf("segment %d, slot %d", seg.ID, slot), "nothing refers to it", true)
-				c.dead = append(c.dead, r)
+			case !c.doomed[r]:
+				loose = append(loose, r)
 			}
 			return nil
 		})
 		if err != nil {
 			c.found("corrupt", fmt.Sprint("segment ", seg.ID), err.Error(), false)
+		}
+	}
+	// A slot may have been seen before it was noted as staged.
+	c.s.staged.put.Lock()
+	c.s.staged.put.Unlock() //nolint:staticcheck // only to wait for those who hold it
+	for _, r := range loose {
+		if c.s.staged.has(r) {
+			continue
+		}
+		if _, err := c.s.segments.Size(c.ctx, r); !errs.Is(err, errs.NotFound) { // else it was discarded meanwhile
+			c.found("leak", fmt.Sprintf("segment %d, slot %d", r.Segment, r.Slot), "nothing refers to it", true)
+			c.dead = append(c.dead, r)
 		}
 	}
 	for r := range c.slots {
@@ -531,6 +547,9 @@ func (c *check) payload() error {
 	for i, seg := range list {
 		c.progress("payload", uint64(i), uint64(len(list)))
 		err := c.s.segments.Verify(c.ctx, seg.ID, func(r segment.Ref, err error) {
+			if err == nil {
+				return
+			}
 			c.found("corrupt", fmt.Sprintf("segment %d, slot %d", r.Segment, r.Slot), err.Error(), false)
 		})
 		if err != nil && !errs.Is(err, errs.NotFound) {

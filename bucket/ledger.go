@@ -426,6 +426,7 @@ type step struct {
 	books *books
 	batch kv.Batch
 	todo  []event // losses that follow from those done
+	later []event // losses of what was pinned meanwhile
 	free  []segment.Ref
 	cut   map[string]bool // keys that batch deletes
 	steps int
@@ -473,6 +474,7 @@ func (l *ledger) lose(ctx context.Context, ready []queued) error {
 	if len(st.free) > 0 {
 		st.todo = append(st.todo, event{kind: freeSlots, slots: st.free})
 	}
+	st.todo = append(st.todo, st.later...)
 	if n := uint64(len(st.todo)); n > 0 {
 		first, err := l.s.eventIDs.next(n)
 		if err != nil {
@@ -505,9 +507,9 @@ func (st *step) do(ctx context.Context, ev event) error {
 			}
 		}
 	case viewLoose:
-		return st.dropView(ctx, ev.a)
+		return st.dropView(ctx, ev)
 	case deltaLoose:
-		return st.dropDelta(ctx, ev.a)
+		return st.dropDelta(ctx, ev)
 	}
 	return nil
 }
@@ -558,9 +560,12 @@ func (st *step) weigh(ctx context.Context, id uint64) error {
 	return nil
 }
 
-// loose reports whether nothing holds a view or delta any more, edges of this very step not counted.
-func (st *step) loose(ctx context.Context, kind byte, id uint64, edges byte) (bool, error) {
+// loose reports whether nothing holds a view or delta any more, edges of this very step not counted. An event of one
+// that is pinned waits.
+func (st *step) loose(ctx context.Context, ev event, kind, edges byte) (bool, error) {
+	id := ev.a
 	if !st.dry && st.l.s.pins.has(pin{kind, id}) {
+		st.later = append(st.later, ev)
 		return false, nil
 	}
 	free := true
@@ -574,8 +579,9 @@ func (st *step) loose(ctx context.Context, kind byte, id uint64, edges byte) (bo
 	return free, err
 }
 
-func (st *step) dropView(ctx context.Context, id uint64) error {
-	free, err := st.loose(ctx, kView, id, kViewEdge)
+func (st *step) dropView(ctx context.Context, ev event) error {
+	id := ev.a
+	free, err := st.loose(ctx, ev, kView, kViewEdge)
 	if err != nil || !free || st.cut[string(viewKey(id))] {
 		return err
 	}
@@ -601,8 +607,9 @@ func (st *step) dropView(ctx context.Context, id uint64) error {
 }
 
 // dropDelta deletes a log, and with it the log's hold on slots.
-func (st *step) dropDelta(ctx context.Context, id uint64) error {
-	free, err := st.loose(ctx, kDelta, id, kDeltEdge)
+func (st *step) dropDelta(ctx context.Context, ev event) error {
+	id := ev.a
+	free, err := st.loose(ctx, ev, kDelta, kDeltEdge)
 	mark := string(kvKey(kDelta, be64(id)))
 	if err != nil || !free || st.cut[mark] {
 		return err

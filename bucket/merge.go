@@ -12,7 +12,6 @@ import (
 	"agentrun.dev"
 	"agentrun.dev/bucket/tree"
 	"agentrun.dev/errs"
-	"agentrun.dev/kv"
 )
 
 // Merge brings into a target what the source has changed since their last common state: three-way, per object. The
@@ -121,7 +120,7 @@ func (m *merging) freeze(ctx context.Context) error {
 	defer s.barrier.RUnlock()
 	r.mu.Lock()
 	t, err := func() (*txn, error) {
-		if err := r.ready(false); err != nil {
+		if err := r.ready(); err != nil {
 			return nil, err
 		}
 		t := &txn{refs: []*ref{r}}
@@ -130,12 +129,17 @@ func (m *merging) freeze(ctx context.Context) error {
 		if err != nil {
 			return nil, err
 		}
+		// Should nothing come to hold the view, not even after a crash, it goes as soon as it isn't pinned.
+		if err := t.event(s, event{kind: viewLoose, a: view}); err != nil {
+			return nil, err
+		}
+		s.pins.add(pin{kView, view})
 		if err := s.commits.enqueue(t); err != nil {
+			s.pins.drop([]pin{{kView, view}})
 			return nil, err
 		}
 		r.newest = t
 		r.cutDone(view)
-		s.pins.add(pin{kView, view})
 		m.view, m.theirs = view, r.tip
 		m.theirs.base.hold()
 		return t, nil
@@ -156,12 +160,6 @@ func (m *merging) done() {
 	m.theirs.base.release()
 	if m.view == 0 {
 		return
-	}
-	t := &txn{lazy: true, batch: kv.Batch{Reclaim: true}}
-	if err := t.event(m.s, event{kind: viewLoose, a: m.view}); err == nil {
-		if err := m.s.commits.commit(t); err != nil {
-			m.s.log.Warn("a merge's view may stay; fsck --repair removes it", "error", err)
-		}
 	}
 	m.s.pins.drop([]pin{{kView, m.view}})
 	m.s.ledger.poke()
@@ -350,6 +348,7 @@ func (m *merging) remember(t *txn, rec *refRecord) error {
 
 // applyLogged writes the picked changes to the target's log.
 func (m *merging) applyLogged(ctx context.Context, ours *snap) error {
+	m.target.room()
 	m.s.barrier.RLock()
 	defer m.s.barrier.RUnlock()
 	t, err := m.queueLogged(ctx, ours)
@@ -366,7 +365,7 @@ func (m *merging) queueLogged(ctx context.Context, ours *snap) (*txn, error) {
 	r := m.target
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.ready(true); err != nil {
+	if err := r.ready(); err != nil {
 		return nil, err
 	}
 	if err := m.unmoved(ctx, ours, r.tip); err != nil {
@@ -420,21 +419,18 @@ func (m *merging) unmoved(ctx context.Context, ours, tip *snap) error {
 		if err != nil {
 			return err
 		}
-		if string(a.val) != string(b.val) && recordVersion(a.val) != recordVersion(b.val) {
+		if string(a.val) == string(b.val) && (a.val == nil) == (b.val == nil) {
+			continue
+		}
+		c, err := classify(ctx, ours, tip, m.picked[i].Key, a, b) // a fold changes how a record is written, too
+		if err != nil {
+			return err
+		}
+		if c.Kind != 0 {
 			return errMoved
 		}
 	}
 	return nil
-}
-
-// recordVersion returns the version in an object's record; a fold leaves it as it is.
-func recordVersion(val []byte) uint64 {
-	if len(val) == 0 {
-		return 0
-	}
-	d := dec{b: val[1:]}
-	d.u()
-	return d.u()
 }
 
 // take makes one change of a merge: like a write, but with the other side's times and ETag.

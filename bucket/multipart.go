@@ -125,7 +125,7 @@ func (b *Bucket) withUploads(ctx context.Context, f func(*txn) error) error {
 	r.uploads.Lock()
 	defer r.uploads.Unlock()
 	r.mu.Lock()
-	err = r.ready(false)
+	err = r.ready()
 	r.mu.Unlock()
 	if err != nil {
 		return err
@@ -196,10 +196,11 @@ func (b *Bucket) PutPart(ctx context.Context, key, id string, number int, p *Pay
 		return nil, err
 	}
 	rec := &partRecord{part: Part{Number: number, Size: p.Size, ETag: hex.EncodeToString(p.MD5[:]), Checksum: sum}, extents: xs}
-	if err := b.putPart(ctx, key, id, rec); err != nil {
+	err := b.putPart(ctx, key, id, rec)
+	p.settle(err)
+	if err != nil {
 		return nil, err
 	}
-	p.taken()
 	return &rec.part, nil
 }
 
@@ -212,6 +213,8 @@ func (b *Bucket) CopyPart(ctx context.Context, key, id string, number int, src *
 		return nil, errs.Msg(errs.Invalid, "copy part", strconv.Quote(clip(src.Key)), "the range isn't within the source")
 	}
 	rec := &partRecord{part: Part{Number: number, Size: n}}
+	own := &Payload{s: b.s}
+	defer own.Discard()
 	small, ok, err := b.s.small(ctx, src)
 	if err != nil {
 		return nil, err
@@ -223,7 +226,7 @@ func (b *Bucket) CopyPart(ctx context.Context, key, id string, number int, src *
 				return nil, err
 			}
 			rec.extents = []extent{x}
-			defer b.s.staged.drop(rec.extents)
+			own.extents = rec.extents
 			if err := b.s.segments.Sync(ctx); err != nil {
 				return nil, err
 			}
@@ -243,7 +246,12 @@ func (b *Bucket) CopyPart(ctx context.Context, key, id string, number int, src *
 		sum := md5.Sum(fmt.Appendf(nil, "%s %d %d", src.ETag, off, n))
 		rec.part.ETag = hex.EncodeToString(sum[:])
 	}
-	return &rec.part, b.putPart(ctx, key, id, rec)
+	err = b.putPart(ctx, key, id, rec)
+	own.settle(err)
+	if err != nil {
+		return nil, err
+	}
+	return &rec.part, nil
 }
 
 func (b *Bucket) putPart(ctx context.Context, key, id string, rec *partRecord) error {
@@ -267,12 +275,16 @@ func (t *txn) gain(s *Store, xs []extent) error { return t.slots(s, gainSlots, x
 func (t *txn) lose(s *Store, xs []extent) error { return t.slots(s, loseSlots, xs) }
 
 func (t *txn) slots(s *Store, kind eventKind, xs []extent) error {
-	refs := refsOf(xs)
-	if len(refs) == 0 {
-		return nil
+	for refs := range slices.Chunk(refsOf(xs), maxSlotsPerEvent) {
+		if err := t.event(s, event{kind: kind, slots: refs}); err != nil {
+			return err
+		}
 	}
-	return t.event(s, event{kind: kind, slots: refs})
+	return nil
 }
+
+// maxSlotsPerEvent keeps an event's record small.
+const maxSlotsPerEvent = 64 << 10
 
 func (b *Bucket) dropPart(ctx context.Context, t *txn, k []byte) error {
 	v, err := b.s.kv.Get(ctx, k)
@@ -342,6 +354,7 @@ func (b *Bucket) Complete(ctx context.Context, key, id string, parts []CompleteP
 	}
 	defer b.s.release(r)
 	digest := completeDigest(parts)
+	r.room()
 	b.s.barrier.RLock()
 	defer b.s.barrier.RUnlock()
 	r.uploads.Lock()
@@ -463,7 +476,7 @@ func (s *Store) finishUpload(ctx context.Context, r *ref, u *uploadRecord, id st
 	t, res, err := func() (*txn, *Object, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if err := r.ready(true); err != nil {
+		if err := r.ready(); err != nil {
 			return nil, nil, err
 		}
 		w := r.writer()

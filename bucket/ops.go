@@ -175,13 +175,36 @@ func (w *writer) retire(ctx context.Context, key string, old *Object) error {
 	return w.drop(ctx, old)
 }
 
-// keep moves a current object among the noncurrent versions. Its record in planeObject is the caller's.
+// keep moves a current object among the noncurrent versions. Its record in planeObject is the caller's. One with other
+// names goes on living under these, so the version is a copy of its own.
 func (w *writer) keep(ctx context.Context, old *Object) error {
+	if old.Posix != nil && old.Posix.Links > 1 {
+		if _, err := w.unlink(ctx, old); err != nil {
+			return err
+		}
+		return w.keepCopy(ctx, old)
+	}
 	logged, err := w.again(ctx, old)
 	if err != nil {
 		return err
 	}
 	return w.put(ctx, versionKey(old.Key, old.Version), old, logged)
+}
+
+// keepCopy makes a noncurrent version of an object that stays, with an id and extents of its own.
+func (w *writer) keepCopy(ctx context.Context, old *Object) error {
+	n, p := *old, *old.Posix
+	p.Links = 1
+	id, err := w.s.objIDs.next(1)
+	if err != nil {
+		return err
+	}
+	n.ID, n.Posix, n.data = ObjectID{w.r.rec.space, id}, &p, content{}
+	logged, err := w.clone(ctx, &n, old)
+	if err != nil {
+		return err
+	}
+	return w.put(ctx, versionKey(old.Key, old.Version), &n, logged)
 }
 
 // again returns the payload that a record must be logged with once more, if its bytes are in the log.
@@ -524,9 +547,20 @@ func (w *writer) clone(ctx context.Context, o, src *Object) (logged []byte, err 
 		return nil, nil
 	}
 	o.data = content{spread: true}
-	return nil, w.s.extentsIn(ctx, src, 0, src.Size, func(off int64, x extent) error {
-		return w.putExtent(ctx, o.ID, off, x)
+	// The source may be in the very state that is being changed, which mustn't happen during a scan of it.
+	var xs []extent
+	err = w.s.extentsIn(ctx, src, 0, src.Size, func(_ int64, x extent) error {
+		xs = append(xs, x)
+		return nil
 	})
+	off := int64(0)
+	for _, x := range xs {
+		if err == nil {
+			err = w.putExtent(ctx, o.ID, off, x)
+		}
+		off += x.n
+	}
+	return nil, err
 }
 
 func (w *writer) doRename(ctx context.Context, op *Op) (*Object, error) {
@@ -629,26 +663,28 @@ func (w *writer) doLink(ctx context.Context, op *Op) (*Object, error) {
 func (w *writer) doDeletePrefix(ctx context.Context, prefix string) error {
 	start, end := objectKey(prefix), stringEnd(objectKey(prefix))
 	var objects, bytes int64
-	c := w.t.scan(start, end)
-	type special struct{ o *Object }
-	var drops []special
-	for c.next(ctx) {
-		n, b := measure([]byte(c.key), c.rec.val)
-		objects += int64(n)
-		bytes += int64(b)
-		if flags := recordFlags(c.rec.val); flags&(flagLinked|flagSpread) != 0 {
-			o, err := w.t.object(ctx, c.key[1:], c.rec)
-			if err != nil {
-				return err
+	v := "v" + escapeKey(prefix)
+	var drops []*Object
+	for _, plane := range []string{start, v} {
+		c := w.t.scan(plane, stringEnd(plane))
+		for c.next(ctx) {
+			n, b := measure([]byte(c.key), c.rec.val)
+			objects += int64(n)
+			bytes += int64(b)
+			if flags := recordFlags(c.rec.val); flags&(flagLinked|flagSpread) != 0 {
+				o, err := w.t.object(ctx, c.key[1:], c.rec)
+				if err != nil {
+					return err
+				}
+				drops = append(drops, o)
 			}
-			drops = append(drops, special{o})
+		}
+		if c.err != nil {
+			return c.err
 		}
 	}
-	if c.err != nil {
-		return c.err
-	}
-	for _, d := range drops {
-		if err := w.drop(ctx, d.o); err != nil {
+	for _, o := range drops {
+		if err := w.drop(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -658,7 +694,6 @@ func (w *writer) doDeletePrefix(ctx context.Context, prefix string) error {
 	if err := w.deleteRange(ctx, dirKey(prefix), stringEnd(dirKey(prefix))); err != nil {
 		return err
 	}
-	v := "v" + escapeKey(prefix)
 	return w.deleteRange(ctx, v, stringEnd(v))
 }
 
@@ -738,11 +773,12 @@ func (w *writer) slots(ctx context.Context, p *Payload) ([]extent, error) {
 }
 
 func (w *writer) slot(ctx context.Context, b []byte) (extent, error) {
-	ref, err := w.s.segments.Put(ctx, b)
+	x, err := w.s.putStaged(ctx, b)
 	if err != nil {
 		return extent{}, err
 	}
-	return extent{ref.Segment, ref.Slot, 0, int64(len(b))}, w.s.segments.Sync(ctx)
+	w.made.extents = append(w.made.extents, x)
+	return x, w.s.segments.Sync(ctx)
 }
 
 func (w *writer) doTruncate(ctx context.Context, op *Op) (*Object, error) {
@@ -783,7 +819,20 @@ func (w *writer) edit(ctx context.Context, op *Op, f func(old, o *Object) ([]byt
 			o.Headers, o.Meta, o.Tags, o.Posix = m.Headers, m.Meta, m.Tags, m.Posix
 		}
 	}
-	if w.r.rec.versioning != Unversioned && old != nil {
+	if v := w.r.rec.versioning; v != Unversioned && old != nil && old.Posix != nil && old.Posix.Links > 1 {
+		// All names must go on showing the same contents, so these are changed in place.
+		if v == Suspended {
+			if err := w.dropNull(ctx, op.Key); err != nil {
+				return nil, err
+			}
+		}
+		if v == Versioned || !old.Null {
+			if err := w.keepCopy(ctx, old); err != nil {
+				return nil, err
+			}
+		}
+		o.Null = v == Suspended
+	} else if v != Unversioned && old != nil {
 		// A write through a filesystem is a version like any other; bytes that aren't touched stay shared.
 		return w.editVersioned(ctx, op, old, o, f)
 	}
@@ -840,7 +889,7 @@ func (w *writer) editVersioned(ctx context.Context, op *Op, old, o *Object, f fu
 func (w *writer) splice(ctx context.Context, o *Object, small []byte, isSmall bool, at, n int64, xs []extent, size int64) error {
 	if isSmall {
 		o.data = content{}
-		if len(small) > 0 {
+		if at > 0 && len(small) > 0 || at+n < int64(len(small)) { // else nothing of it is left
 			x, err := w.slot(ctx, small)
 			if err != nil {
 				return err

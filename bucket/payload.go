@@ -222,6 +222,7 @@ func (w *slotWriter) stop() {
 
 // staged is the set of slots that hold payload which isn't published yet: no count speaks for them.
 type staged struct {
+	put   sync.RWMutex // held for reading from before a slot is put until it is noted here
 	mu    sync.Mutex
 	slots map[segment.Ref]struct{}
 }
@@ -261,6 +262,8 @@ func (t *staged) any() bool {
 
 // putStaged puts bytes into a slot of their own, staged until use or discard.
 func (s *Store) putStaged(ctx context.Context, p []byte) (extent, error) {
+	s.staged.put.RLock()
+	defer s.staged.put.RUnlock()
 	ref, err := s.segments.Put(ctx, p)
 	if err != nil {
 		return extent{}, err
@@ -274,6 +277,21 @@ func (p *Payload) taken() {
 	p.used = true
 	p.s.staged.drop(p.extents)
 }
+
+// settle notes how the commit ended that was to publish a payload. Of one whose outcome isn't known, the bytes must
+// stay: it may be found stored when the store is opened again, which then frees them if it isn't.
+func (p *Payload) settle(err error) {
+	switch {
+	case p == nil:
+	case err == nil:
+		p.taken()
+	case unknown(err):
+		p.used = true
+	}
+}
+
+// unknown reports whether an error leaves open if a commit was stored: see kv/pebble.
+func unknown(err error) bool { return errs.Is(err, errs.Unavailable) }
 
 // ended checks that a body had the announced length: neither less nor, for a reader given, more.
 func (s *Store) ended(r io.Reader, got, want int64, err error) error {
@@ -301,10 +319,12 @@ func (p *Payload) Discard() {
 	if p == nil || p.used || len(p.extents) == 0 {
 		return
 	}
-	p.taken()
+	p.used = true
 	if _, err := p.s.freePayload(context.Background(), refsOf(p.extents)); err != nil {
-		p.s.log.Warn("staged bytes could not be given back", "error", err)
+		p.s.unclean.Store(true)
+		p.s.log.Warn("staged bytes could not be given back; the next opening does it", "error", err)
 	}
+	p.s.staged.drop(p.extents) // last: a check that runs meanwhile must not take them for lost
 }
 
 func refsOf(xs []extent) []segment.Ref {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"agentrun.dev"
+	"agentrun.dev/bucket/tree"
 	"agentrun.dev/errs"
 	"agentrun.dev/kv"
 )
@@ -41,6 +42,7 @@ type ref struct {
 	// Guarded by the store's mu.
 	users  int
 	used   uint64
+	left   bool          // no longer in refs: whoever uses it last lets go of its state
 	loaded chan struct{} // closed when loading is done
 	err    error
 }
@@ -77,8 +79,16 @@ func (s *Store) acquire(ctx context.Context, id agentrun.RefID) (*ref, error) {
 
 func (s *Store) release(r *ref) {
 	s.mu.Lock()
-	r.users--
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	if r.users--; r.users == 0 && r.left {
+		r.letGo()
+	}
+}
+
+// letGo gives up what the ref holds in memory. Nobody uses it, so nobody holds its mu.
+func (r *ref) letGo() {
+	r.forgetCut()
+	r.pub.Load().base.release()
 }
 
 // named acquires a living bucket by name.
@@ -127,7 +137,9 @@ func (r *ref) load(ctx context.Context) error {
 		return err
 	}
 	r.adopt(rec, st)
-	r.wrote, err = r.hasLog(ctx)
+	if r.wrote, err = r.hasLog(ctx); err != nil {
+		st.base.release()
+	}
 	return err
 }
 
@@ -142,6 +154,7 @@ func (r *ref) hasLog(ctx context.Context) (yes bool, err error) {
 
 // adopt makes a state the ref's own. It takes over the state's hold of its base.
 func (r *ref) adopt(rec *refRecord, st *snap) {
+	st.seq = max(st.seq, rec.since) // an empty delta says nothing of how far the state goes
 	r.rec, r.tip = rec, st
 	r.last = max(r.last, st.seq)
 	r.pub.Store(st)
@@ -236,10 +249,17 @@ func (r *ref) recover() {
 	}
 	p := r.pub.Load()
 	r.tip, r.rec, r.gone = p, r.stored.Load(), false
-	r.next = nil
+	r.next, r.newest = nil, nil
 	r.last = p.seq
 	r.forgetCut()
 	r.wrote = true // perhaps not, but then a cut costs a view more
+}
+
+// quiesce waits until nothing of the ref is queued, taking the tip back if a commit fails. The caller holds mu.
+func (r *ref) quiesce() {
+	for r.recover(); r.newest != nil && r.newest.wait() != nil; {
+		r.recover()
+	}
 }
 
 // reload reads the whole state anew, when memory and records may disagree. The caller holds mu and nothing is queued.
@@ -296,13 +316,13 @@ func (s *Store) evict() {
 
 // stale reports whether the view that the ref is written over has become a tree since it was loaded. Nobody uses the
 // ref, so nobody changes it.
-func (r *ref) stale(folded map[uint64]bool) bool {
-	return folded[r.rec.view] && !slices.Contains(r.pub.Load().base.pins, pin{kView, r.rec.view})
+func (r *ref) stale(folded map[uint64]tree.ID) bool {
+	root, ok := folded[r.rec.view]
+	return ok && r.pub.Load().base.root.ID != root
 }
 
 // drop forgets a ref that nobody uses. The caller holds the store's mu.
 func (s *Store) drop(r *ref) {
 	delete(s.refs, r.id)
-	r.forgetCut() // nobody uses the ref, so nobody holds its mu
-	r.pub.Load().base.release()
+	r.letGo()
 }

@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -49,6 +50,14 @@ func newBase(s *Store, root tree.Root, pins []pin) *base {
 	b := &base{s: s, root: root, pins: pins}
 	b.refs.Store(1)
 	return b
+}
+
+// with returns another base on the same tree, held once, that keeps more: the delta that is written from now on. The
+// caller knows b to be held.
+func (b *base) with(more ...pin) *base {
+	pins := append(slices.Clone(b.pins), more...)
+	b.s.pins.add(pins...)
+	return newBase(b.s, b.root, pins)
 }
 
 // hold keeps a base that the caller knows to be held already.

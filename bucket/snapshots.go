@@ -41,7 +41,7 @@ func (s *snapRecord) public(v uint64) *Snapshot {
 func (s *Store) takeSnapshot(ctx context.Context, r *ref, o SnapshotOptions) (*txn, *snapRecord, uint64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.ready(false); err != nil {
+	if err := r.ready(); err != nil {
 		return nil, nil, 0, err
 	}
 	t := &txn{refs: []*ref{r}}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentrun.dev"
@@ -63,13 +64,16 @@ type Store struct {
 	refs   map[agentrun.RefID]*ref
 	names  map[string]struct{} // names being created
 	tick   uint64              // for the order of use
-	folded map[uint64]bool     // views that folds replaced since the last eviction
+	folded map[uint64]tree.ID  // views that folds replaced since the last eviction, and by which trees
 
 	past   pastCache
 	staged staged
 	snapMu sync.Mutex
 
-	barrier sync.RWMutex // fsck excludes all changes
+	barrier sync.RWMutex  // fsck excludes all changes
+	deletes sync.Mutex    // one deletion of a bucket at a time: two could each leave a common ancestor to the other
+	unclean atomic.Bool   // payload may be left without a holder: the next opening looks for it
+	swept   chan struct{} // closed when what an earlier crash left has been looked for
 	ctx     context.Context
 	cancel  context.CancelFunc
 	workers sync.WaitGroup
@@ -82,7 +86,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, errs.Msg(errs.Invalid, "open", "store", "needs a kv and a blob store")
 	}
 	s := &Store{kv: o.KV, blobs: o.Blobs, history: o.History, foldMin: o.FoldMin, maxOpen: o.OpenBuckets, log: o.Log,
-		refs: make(map[agentrun.RefID]*ref), names: make(map[string]struct{}), folded: make(map[uint64]bool)}
+		refs: make(map[agentrun.RefID]*ref), names: make(map[string]struct{}), folded: make(map[uint64]tree.ID)}
 	s.nodes = nodeStore{kv: o.KV}
 	s.clock.now = o.Now
 	s.defaults()
@@ -115,15 +119,24 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.folds.start(s)
 	s.workers.Add(1)
 	go s.housekeep()
-	if crashed {
-		s.workers.Add(1)
-		go func() {
-			defer s.workers.Done()
-			if err := s.sweep(s.ctx, from, to); err != nil && s.ctx.Err() == nil {
-				s.log.Warn("orphaned payload stays; fsck --repair removes it", "error", err)
-			}
-		}()
+	s.swept = make(chan struct{})
+	if !crashed {
+		close(s.swept)
+		return s, nil
 	}
+	s.workers.Add(1)
+	go func() {
+		defer s.workers.Done()
+		defer close(s.swept)
+		err := s.sweep(s.ctx, from, to)
+		if err == nil {
+			err = s.mark(to, false)
+		}
+		if err != nil {
+			s.unclean.Store(true)
+			s.log.Warn("orphaned payload stays until the next opening", "error", err)
+		}
+	}()
 	return s, nil
 }
 
@@ -205,10 +218,9 @@ func (s *Store) recoverClock(ctx context.Context) error {
 	return nil
 }
 
-// stamp notes the last version of a transaction, so that the clock never goes back.
-func (t *txn) stamp(seq uint64) {
-	t.put(kvKey(kIDs, []byte{'c'}), append(present(), be64(seq)...))
-}
+// stamp notes the last version of a transaction, so that the clock never goes back, not even over a restart. Versions
+// are taken before transactions are queued, so the committer finds the last of a group.
+func (t *txn) stamp(seq uint64) { t.seq = max(t.seq, seq) }
 
 // Close ends background work and releases memory. It doesn't close the kv and blob stores, which belong to the caller.
 func (s *Store) Close() error {
@@ -226,7 +238,7 @@ func (s *Store) Close() error {
 	if err2 := s.segments.Close(); err == nil {
 		err = err2
 	}
-	if err != nil || s.staged.any() {
+	if err != nil || s.staged.any() || s.unclean.Load() {
 		return err // the next opening looks for orphans
 	}
 	return s.mark(last, true)

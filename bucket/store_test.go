@@ -25,9 +25,16 @@ type rig struct {
 
 func newRig(t *testing.T, o Options) *rig {
 	t.Helper()
+	r := newBareRig(t, o)
+	t.Cleanup(func() { r.s.Close() })
+	return r
+}
+
+// newBareRig is newRig for those who close the store themselves.
+func newBareRig(t *testing.T, o Options) *rig {
+	t.Helper()
 	r := &rig{t: t, kv: kvmem.New(), blobs: blobmem.New(blobmem.Options{}), o: o}
 	r.open()
-	t.Cleanup(func() { r.s.Close() })
 	return r
 }
 

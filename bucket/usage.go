@@ -173,7 +173,10 @@ func (s *Store) openMark(ctx context.Context) (from, to uint64, crashed bool, er
 	} else if !errs.Is(err, errs.NotFound) {
 		return 0, 0, false, err
 	}
-	return from, to, crashed, s.mark(to, false)
+	if !crashed {
+		from = to
+	}
+	return from, to, crashed, s.mark(from, false)
 }
 
 // mark notes that segments beyond one may hold orphans, unless the store was closed cleanly.
