@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"path"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -172,31 +173,31 @@ func cutMode(s string) (rest string, readOnly bool) {
 var forwarded = map[os.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT", syscall.SIGTERM: "TERM",
 	syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2"}
 
-// withSignals calls f with the names of the signals that this process gets meanwhile.
-func withSignals(f func(<-chan string)) {
+// withSignals calls f with the signals that this process gets meanwhile, in the form that f wants.
+func withSignals[T any](form func(os.Signal) T, f func(<-chan T)) {
 	in := make(chan os.Signal, 8)
 	for s := range forwarded {
 		signal.Notify(in, s)
 	}
-	names, done, ended := make(chan string, 8), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
+	out, done := make(chan T, 8), make(chan struct{})
+	var passing sync.WaitGroup
+	passing.Go(func() {
 		for {
 			select {
 			case s := <-in:
 				select {
-				case names <- forwarded[s]:
-				default:
+				case out <- form(s):
+				default: // as a kernel does with what is pending already
 				}
 			case <-done:
 				return
 			}
 		}
-	}()
-	f(names)
+	})
+	f(out)
 	signal.Stop(in)
 	close(done)
-	<-ended
+	passing.Wait()
 }
 
 // runRemote has the server run the command.
@@ -205,7 +206,7 @@ func (a *app) runRemote(ctx context.Context, e api.Exec) (err error) {
 	if err != nil {
 		return err
 	}
-	withSignals(func(names <-chan string) {
+	withSignals(func(s os.Signal) string { return forwarded[s] }, func(names <-chan string) {
 		a.status, err = c.Exec(ctx, e, client.Streams{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Signals: names})
 	})
 	return a.advise(err)
@@ -240,8 +241,8 @@ func (a *app) runHere(ctx context.Context, data string, e api.Exec, hosts []sand
 			s.Buckets = append(s.Buckets, sandbox.Bucket{Info: info, Path: at, ReadOnly: m.ReadOnly})
 		}
 	}
-	withSignals(func(names <-chan string) {
-		s.Signals = sandbox.Numbers(ctx, names)
+	withSignals(func(s os.Signal) int { return int(s.(syscall.Signal)) }, func(numbers <-chan int) {
+		s.Signals = numbers
 		a.status, err = sandbox.Run(ctx, s)
 	})
 	if err != nil && errs.KindOf(err) == errs.Other {
