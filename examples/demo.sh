@@ -37,9 +37,12 @@ heading() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 say() { printf '  %s\n' "$*"; }
 number() { sed -n "s/^ *\"$1\": \([0-9]*\),\{0,1\}$/\1/p"; }
 
-human() { # bytes -> 1.2 MiB
-  awk -v n="$1" 'BEGIN { split("B KiB MiB GiB TiB", u); s = n < 0 ? -n : n; i = 1; while (s >= 1024 && i < 5) { s /= 1024; i++ }
-    printf (i == 1 || s >= 100) ? "%s%.0f %s" : "%s%.1f %s", n < 0 ? "-" : n > 0 ? "+" : "", s, u[i] }'
+human() { # bytes -> +1.2 MiB
+  awk -v n="$1" 'BEGIN {
+    split("B KiB MiB GiB TiB", unit); s = n < 0 ? -n : n + 0
+    for (i = 1; s >= 1024 && i < 5; i++) s /= 1024
+    printf((i == 1 || s >= 100 ? "%s%.0f %s" : "%s%.1f %s"), n < 0 ? "-" : n > 0 ? "+" : "", s, unit[i])
+  }'
 }
 
 # step TITLE COMMAND... runs a command and notes its time, and by how much the disk grew: payload and index.
@@ -135,13 +138,13 @@ printf 'threshold: 500\n' >repo/settings.txt
 find . -type f | wc -l
 SCRIPT
 cat >"$work/agent-3.sh" <<'SCRIPT'
-rm -rf / 2>/dev/null
+rm -rf --no-preserve-root /
 ls -A /workspace | wc -l
 SCRIPT
 work_in() { agentrun run --bucket "$1" -- sh -s <"$work/$1.sh"; }
 step "agent-1 searches and writes results" work_in agent-1
 step "agent-2 deletes 200 records and edits one" work_in agent-2
-step "agent-3 runs rm -rf /" work_in agent-3
+step "agent-3 runs 'rm -rf --no-preserve-root /'" work_in agent-3
 
 heading "What each of them did"
 for i in 1 2 3; do
@@ -165,7 +168,7 @@ sed 's/^/    /' "$work/conflict"
 say "exit status $status: nothing was changed"
 step "merge agent-2, taking its side" agentrun merge agent-2 --conflicts theirs
 say "base now says: $(agentrun cp s3://base/repo/settings.txt -)"
-say "and as it was: $(agentrun diff base@start base | tail -n 1)"
+say "since the snapshot: $(agentrun diff base@start base | tail -n 1)"
 
 heading "What each fork takes for itself"
 agentrun usage base agent-{1..10} | sed 's/^/    /'

@@ -228,6 +228,7 @@ func (s *server) readObject(w http.ResponseWriter, r *request) error {
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Length", strconv.FormatInt(o.Size, 10))
 	h.Set("ETag", `"`+o.ETag+`"`)
+	r.begun = true
 	w.WriteHeader(http.StatusOK)
 	if _, err := io.Copy(&patient{w: w, rc: http.NewResponseController(w)}, body); err != nil {
 		if errs.Is(err, errs.Corrupt) {

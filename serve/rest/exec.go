@@ -65,6 +65,7 @@ func (s *server) exec(w http.ResponseWriter, r *request) error {
 	default:
 		return errs.Msg(errs.Limit, "exec", "", fmt.Sprintf("%d commands are running already", cap(s.execs)))
 	}
+	r.begun = true
 	conn, err := websocket.Accept(w, r.Request, &websocket.AcceptOptions{Subprotocols: []string{api.ExecProtocol}})
 	if err != nil {
 		return nil // answered by Accept

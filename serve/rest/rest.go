@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -116,8 +117,9 @@ func New(store *bucket.Store, keys *access.Keys, o Options) http.Handler {
 // request is a request on its way through the handlers. key is set once the caller is known.
 type request struct {
 	*http.Request
-	key *access.Key
-	id  string // names the request in answers and in the log
+	key   *access.Key
+	id    string // names the request in answers and in the log
+	begun bool   // part of an answer has been sent
 }
 
 // handler answers a request; an error that it returns is answered for it.
@@ -130,10 +132,27 @@ func (s *server) handle(h handler) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("X-Request-Id", r.id)
+		defer s.recovered(w, r)
 		if err := h(w, r); err != nil {
 			s.fail(w, r, err, nil)
 		}
 	})
+}
+
+// recovered turns a defect of ours into an answer, where none has begun, instead of a connection that just ends.
+func (s *server) recovered(w http.ResponseWriter, r *request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v == http.ErrAbortHandler {
+		panic(v)
+	}
+	s.Log.Error("a request failed by a defect", "request", r.id, "panic", v, "stack", string(debug.Stack()))
+	if r.begun {
+		panic(http.ErrAbortHandler)
+	}
+	s.fail(w, r, errs.Msg(errs.Other, "serve", "", "defect"), nil)
 }
 
 // authenticated is handle for callers that prove who they are.

@@ -50,7 +50,7 @@ func acceptsLines(r *request) bool {
 // send writes a line, and sees that it isn't held back for long.
 func (st *stream[I, R]) send(line api.Line[I, R], flush bool) error {
 	if !st.begun {
-		st.begun = true
+		st.begun, st.r.begun = true, true
 		st.w.Header().Set("Content-Type", api.NDJSON)
 		st.w.WriteHeader(http.StatusOK)
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -222,7 +224,7 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) {
 		h http.Handler
 	}{{api, m.Wrap("rest", restHandler)}, {s3l, m.Wrap("s3", s3Handler)}} {
 		srv := &http.Server{Handler: s.tracked(p.h), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-			BaseContext: func(net.Listener) context.Context { return base }, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+			BaseContext: func(net.Listener) context.Context { return base }, ErrorLog: stdlog.New(&serverLog{log}, "", 0)}
 		s.servers = append(s.servers, srv)
 		s.serving.Go(func() {
 			if err := srv.Serve(p.l); !errors.Is(err, http.ErrServerClosed) {
@@ -230,6 +232,19 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) {
 			}
 		})
 	}
+}
+
+// serverLog takes what net/http has to say: a defect of ours is an error, a client's bad manners are not news.
+type serverLog struct{ log *slog.Logger }
+
+func (l *serverLog) Write(b []byte) (int, error) {
+	text := strings.TrimRight(string(b), "\n")
+	if strings.Contains(text, "panic serving") {
+		l.log.Error("a request failed by a defect", "trace", text)
+	} else {
+		l.log.Debug(text)
+	}
+	return len(b), nil
 }
 
 // tracked counts requests, so that Close can wait for those that were taken over as WebSockets, too.
