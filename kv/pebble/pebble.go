@@ -27,6 +27,7 @@ import (
 
 const (
 	defaultCache    = 32 << 20
+	memTables       = 3 // that may exist at once before writers wait
 	defaultMemTable = 16 << 20
 	defaultFloor    = 64 << 20
 	defaultBallast  = 16 << 20
@@ -147,13 +148,14 @@ func (s *Store) options(base vfs.FS, o Options) *pebble.Options {
 		memTable = defaultMemTable
 	}
 	po := &pebble.Options{
-		Cache:                       pebble.NewCache(cacheBytes),
+		// Pebble takes the memory of its memtables out of the cache's; without this nothing would be left for blocks.
+		Cache:                       pebble.NewCache(cacheBytes + (memTables+1)*memTable),
 		FS:                          &fenceFS{vfs.OnDiskFull(base, s.space.exhausted), s.fence},
 		FormatMajorVersion:          pebble.FormatNewest,
 		Logger:                      logger{s},
 		EventListener:               s.listener(),
 		MemTableSize:                uint64(memTable),
-		MemTableStopWritesThreshold: 3,
+		MemTableStopWritesThreshold: memTables,
 		BytesPerSync:                512 << 10,
 		WALBytesPerSync:             1 << 20,
 		L0CompactionThreshold:       2,
