@@ -16,6 +16,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"agentrun.dev/blob/faulty"
+	"agentrun.dev/blob/memory"
 	"agentrun.dev/bucket"
 	"agentrun.dev/errs"
 	"agentrun.dev/vfs"
@@ -570,5 +572,96 @@ func TestTwoMounts(t *testing.T) {
 	first, second := vfstest.Tree(t, mounts[0]), vfstest.Tree(t, mounts[1])
 	if !slices.Equal(first, second) {
 		t.Errorf("one mount shows\n%s\nthe other\n%s", strings.Join(first, "\n"), strings.Join(second, "\n"))
+	}
+}
+
+// A file whose known name is unlinked while it is open is written to its other name, even if nobody has looked that up.
+func TestUnknownLink(t *testing.T) {
+	b := newBucket(t)
+	u := use(t, newFS(t, b))
+	u.write("a", "text")
+	u.must(u.ns.Link(ctx, root, "/", "a", "b"))
+	u = use(t, newFS(t, b)) // which hasn't seen b
+	f := u.open("a", vfs.O_RDWR)
+	u.must(u.ns.Unlink(ctx, root, "/", "a"))
+	if a, err := f.Attr(); err != nil || a.Nlink != 1 {
+		t.Errorf("%d links, %v", a.Nlink, err)
+	}
+	if _, err := f.WriteAt([]byte("T"), 0); err != nil {
+		t.Fatal(err)
+	}
+	u.must(f.Close())
+	if got := u.read("b"); got != "Text" {
+		t.Errorf("the other name reads %q", got)
+	}
+}
+
+// When the store can't take the bytes, close says so, nothing is lost, and they are written when there is room again.
+func TestNoSpace(t *testing.T) {
+	blobs, err := faulty.New(memory.New(memory.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := makeBucket(t, blobs, bucket.Unversioned)
+	fs := newFS(t, b)
+	u := use(t, fs)
+	text := strings.Repeat("0123456789", 50000) // too much for the log
+	f := u.open("f", vfs.O_RDWR|vfs.O_CREAT)
+	if _, err := f.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	blobs.Inject(func(op faulty.Op) error { return errs.Msg(errs.NoSpace, "append", "segment", "the disk is full") })
+	if err := f.Sync(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("fsync on a full disk: %v", err)
+	}
+	if err := f.Close(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("close on a full disk: %v", err)
+	}
+	blobs.Inject(nil)
+	if got := u.read("f"); got != text {
+		t.Errorf("after the failure it reads %d bytes", len(got))
+	}
+	u.must(fs.Flush(ctx, true))
+	if got, _ := get(t, b, "f"); got != text {
+		t.Errorf("the object has %d bytes", len(got))
+	}
+}
+
+// Inodes that nobody refers to are forgotten beyond a number; those in use never are.
+func TestForget(t *testing.T) {
+	b := newBucket(t)
+	fs, err := bucketfs.New(ctx, b, bucketfs.Options{Nodes: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fs.Close(ctx)
+	u := use(t, fs)
+	var ops []bucket.Op
+	for i := range 1000 {
+		ops = append(ops, bucket.Op{Kind: bucket.OpPut, Key: fmt.Sprintf("d%d/f%d", i%50, i)})
+	}
+	if _, err := b.Apply(ctx, ops, bucket.ApplyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	held, err := fs.Lookup(ctx, fs.Root(), "d7")
+	u.must(err)
+	file, err := fs.Lookup(ctx, held.Ino, "f7")
+	u.must(err)
+	vfstest.Tree(t, fs)
+	if n := fs.Known(); n > 64+10 {
+		t.Errorf("%d inodes are remembered", n)
+	}
+	for _, a := range []vfs.Attr{held, file} {
+		if got, err := fs.GetAttr(ctx, a.Ino); err != nil || got != a {
+			t.Errorf("an inode in use: %+v, %v; want %+v", got, err, a)
+		}
+		fs.Forget(a.Ino, 1)
+	}
+	vfstest.Tree(t, fs)
+	if _, err := fs.GetAttr(ctx, file.Ino); err != nil && !errors.Is(err, syscall.ESTALE) {
+		t.Errorf("an inode that may be forgotten: %v", err)
+	}
+	if again, err := fs.Lookup(ctx, fs.Root(), "d7"); err != nil || again.Ino != held.Ino {
+		t.Errorf("looked up again, inode %d is %d, %v", held.Ino, again.Ino, err)
 	}
 }

@@ -61,7 +61,7 @@ func (f *FS) copyNodes(c *FS) (orphans map[*node]*node, err error) {
 	}
 	for n, m := range twins {
 		for _, d := range n.names {
-			m.names = append(m.names, dent{twins[d.parent], d.name, d.part, d.shadowed})
+			m.names = append(m.names, dent{parent: twins[d.parent], name: d.name, part: d.part, shadowed: d.shadowed})
 		}
 		if n.kids != nil {
 			m.kids = make(map[string]*node, len(n.kids))

@@ -285,5 +285,20 @@ func (f *FS) object(ctx context.Context, n *node) (*bucket.Object, error) {
 			return nil, wrap(err)
 		}
 	}
+	if len(n.names) == 0 && !n.gone && n.obj != nil {
+		return f.search(ctx, n.obj.ID)
+	}
 	return nil, nil
+}
+
+// search goes through the whole bucket for another name of an object: the ones that were known here are unlinked, and the
+// bucket lists names by key only. It takes a hard link that nobody looked up since the mount to come here.
+func (f *FS) search(ctx context.Context, id bucket.ObjectID) (*bucket.Object, error) {
+	c := f.view.Scan(bucket.Scan{})
+	for c.Next(ctx) {
+		if o := c.Object(); o != nil && o.ID == id {
+			return o, nil
+		}
+	}
+	return nil, wrap(c.Err())
 }

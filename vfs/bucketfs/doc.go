@@ -30,6 +30,9 @@
 // What S3 clients and other mounts write is seen at the next lookup. A PUT over an open file makes another file: open
 // descriptors keep the old one, as if it had been unlinked.
 //
+// In a bucket with versioning every close of a changed file is a version, and a write to one of several hard links parts it
+// from the others.
+//
 // Inode numbers derive from object ids, which a PUT changes and a write keeps. A file made here gets its lasting number
 // when it is first written out, but shows the first one for as long as the FS remembers it.
 package bucketfs

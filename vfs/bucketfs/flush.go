@@ -2,6 +2,7 @@ package bucketfs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -200,7 +201,7 @@ func (f *FS) store(ctx context.Context, n *node, ops []bucket.Op) (done bool, er
 				o = now // as later lookups see it, and open it
 			}
 			f.setObject(n, o)
-			n.seen = f.age
+			f.sawKey(n, key)
 		}
 		return true, nil
 	}
@@ -264,7 +265,7 @@ func (f *FS) Flush(ctx context.Context, durable bool) error {
 		}
 	}
 	f.mu.Unlock()
-	slices.SortFunc(todo, func(a, b *node) int { return int(int64(a.ino>>1) - int64(b.ino>>1)) })
+	slices.SortFunc(todo, func(a, b *node) int { return cmp.Compare(a.ino, b.ino) })
 	var first error
 	for _, n := range todo {
 		if err := f.flushNode(ctx, n, true); err != nil && first == nil {

@@ -38,6 +38,7 @@ type FS struct {
 	ver  agentrun.Version // of view
 	age  uint64           // counts views; what was looked up in an earlier one must be looked up again
 	root *node
+	seen uint64 // age when the root's record was last read
 	inos map[vfs.Ino]*node
 	ids  map[bucket.ObjectID]*node
 	idle *list.List // of *node, least recently used first
@@ -137,7 +138,6 @@ type node struct {
 	mtime time.Time
 	fresh bool      // isn't in the bucket yet
 	gone  bool      // has no name any more
-	seen  uint64    // FS.age when it was last looked up
 	moved time.Time // of a directory: when an entry came or went, if that isn't stored
 
 	refs  uint64
@@ -153,6 +153,35 @@ type dent struct {
 	name     string
 	part     string
 	shadowed bool
+	seen     uint64 // FS.age when it was last looked up
+}
+
+// saw notes that a name was looked up.
+func (f *FS) saw(n, d *node, name string) {
+	for i := range n.names {
+		if e := &n.names[i]; e.parent == d && e.name == name {
+			e.seen = f.age
+		}
+	}
+}
+
+// sawKey notes that the names of a key, which we have just written, are as they were.
+func (f *FS) sawKey(n *node, key string) {
+	for i := range n.names {
+		if e := &n.names[i]; e.key() == key {
+			e.seen = f.age
+		}
+	}
+}
+
+// isCurrent reports whether a name was looked up in the present view. Other names of the file say nothing about it.
+func (f *FS) isCurrent(n, d *node, name string) bool {
+	for i := range n.names {
+		if e := &n.names[i]; e.parent == d && e.name == name {
+			return e.seen == f.age
+		}
+	}
+	return false
 }
 
 // prefix begins the keys of everything in a directory: "" or "a/b/", for long parts without the slash.
@@ -240,7 +269,7 @@ func (f *FS) attach(n, d *node, name, part string, shadowed bool) {
 		f.detach(old, d, name)
 	}
 	d.kids[name] = n
-	n.names = append(n.names, dent{d, name, part, shadowed})
+	n.names = append(n.names, dent{parent: d, name: name, part: part, shadowed: shadowed})
 	n.gone = false
 	d.weigh(n.weight())
 }

@@ -58,7 +58,7 @@ func (f *FS) record(ctx context.Context, prefix string) (*bucket.Dir, error) {
 // child resolves a name in a directory; ENOENT. The caller holds mu and has refreshed the view.
 func (f *FS) child(ctx context.Context, d *node, name string) (*node, error) {
 	n := d.kids[name]
-	if n != nil && (n.seen == f.age || n.fresh) {
+	if n != nil && (n.fresh || f.isCurrent(n, d, name)) {
 		if n.elem != nil {
 			f.idle.MoveToBack(n.elem)
 		}
@@ -109,7 +109,7 @@ func (f *FS) foundDir(n, d *node, name, part string, rec *bucket.Dir) *node {
 		f.attach(n, d, name, part, false)
 	}
 	f.setDir(n, rec)
-	n.seen = f.age
+	f.saw(n, d, name)
 	f.settle(n)
 	return n
 }
@@ -151,7 +151,7 @@ func (f *FS) foundFile(n, d *node, name string, dec decoded, o *bucket.Object) *
 		f.attach(n, d, name, dec.part, dec.shadowed)
 	}
 	f.setObject(n, o)
-	n.seen = f.age
+	f.saw(n, d, name)
 	f.settle(n)
 	return n
 }
@@ -196,7 +196,7 @@ func (f *FS) chunk(ctx context.Context, d *node, name string, dec decoded) (*nod
 		f.attach(n, d, name, dec.part, false)
 	}
 	f.setDir(n, nil)
-	n.seen = f.age
+	f.saw(n, d, name)
 	f.settle(n)
 	return n, nil
 }
@@ -274,20 +274,20 @@ func (f *FS) current(ctx context.Context, n *node) error {
 		return err
 	}
 	if n == f.root {
-		if n.seen == f.age {
+		if f.seen == f.age {
 			return nil
 		}
 		rec, err := f.record(ctx, "")
 		if err != nil {
 			return err
 		}
-		if rec != nil || n.seen == 0 { // without a record, what this mount was told stays
+		if rec != nil || f.seen == 0 { // without a record, what this mount was told stays
 			f.setDir(n, rec)
 		}
-		n.seen = f.age
+		f.seen = f.age
 		return nil
 	}
-	if n.gone || n.fresh || n.seen == f.age || len(n.names) == 0 {
+	if n.gone || n.fresh || len(n.names) == 0 {
 		return nil
 	}
 	e := n.names[0]

@@ -409,7 +409,11 @@ func (f *FS) change(ctx context.Context, n *node, edit func(px *bucket.Posix, mt
 		}
 		if rec, err := f.view.Dir(ctx, prefix); err == nil {
 			f.setDir(n, rec)
-			n.seen = f.age
+			if n == f.root {
+				f.seen = f.age
+			} else {
+				f.saw(n, n.names[0].parent, n.names[0].name)
+			}
 		}
 	case !n.dir && !n.fresh && !n.gone:
 		o, err := f.object(ctx, n)
@@ -425,7 +429,7 @@ func (f *FS) change(ctx context.Context, n *node, edit func(px *bucket.Posix, mt
 		}
 		if now, err := f.view.Get(ctx, o.Key); err == nil {
 			f.setObject(n, now)
-			n.seen = f.age
+			f.sawKey(n, o.Key)
 		}
 	}
 	n.px, n.mtime, n.moved = px, mtime, time.Time{}

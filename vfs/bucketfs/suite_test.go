@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"agentrun.dev/blob"
 	"agentrun.dev/blob/memory"
 	"agentrun.dev/bucket"
 	kvmemory "agentrun.dev/kv/memory"
@@ -21,12 +22,17 @@ var ctx = context.Background()
 // newBucket makes an empty bucket in a store in memory.
 func newBucket(t testing.TB) *bucket.Bucket {
 	t.Helper()
-	s, err := bucket.Open(ctx, bucket.Options{KV: kvmemory.New(), Blobs: memory.New(memory.Options{})})
+	return makeBucket(t, memory.New(memory.Options{}), bucket.Unversioned)
+}
+
+func makeBucket(t testing.TB, blobs blob.Store, v bucket.Versioning) *bucket.Bucket {
+	t.Helper()
+	s, err := bucket.Open(ctx, bucket.Options{KV: kvmemory.New(), Blobs: blobs})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if _, err := s.Create(ctx, "files", bucket.CreateOptions{}); err != nil {
+	if _, err := s.Create(ctx, "files", bucket.CreateOptions{Versioning: v}); err != nil {
 		t.Fatal(err)
 	}
 	b, err := s.Bucket(ctx, "files")
@@ -54,6 +60,18 @@ func newFS(t testing.TB, b *bucket.Bucket) *bucketfs.FS {
 type mounted struct {
 	*bucketfs.FS
 	b *bucket.Bucket
+}
+
+// TestVersioned runs the suite on a bucket that keeps every version, where each write makes another object. Hard links are
+// left out: a write parts the names there, since a version belongs to one key.
+func TestVersioned(t *testing.T) {
+	c := config
+	c.NoLinks = true
+	c.New = func(t testing.TB) vfs.FS {
+		b := makeBucket(t, memory.New(memory.Options{}), bucket.Versioned)
+		return &mounted{newFS(t, b), b}
+	}
+	vfstest.Run(t, c)
 }
 
 // config compares what a filesystem shows with what another one finds that has just been mounted on the same bucket, and
