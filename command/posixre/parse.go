@@ -379,7 +379,7 @@ func (p *parser) bracket() (*node, error) {
 			return nil, ErrClassForm
 		}
 	}
-	if p.grep && p.s == "" {
+	if p.s == "" {
 		return nil, errors.New("Invalid regular expression")
 	}
 	st := &set{}
