@@ -71,8 +71,11 @@ func answer(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// writeDeadline is how long a client may take to accept what is written at once.
-const writeDeadline = time.Minute
+// Deadlines of a client: to send the whole body of a request, and to accept what is written at once.
+const (
+	readDeadline  = 30 * time.Second
+	writeDeadline = time.Minute
+)
 
 // writeJSON writes an answer. That it doesn't arrive is the client's loss, who went away.
 func writeJSON(w http.ResponseWriter, status int, contentType string, v any) {
@@ -91,8 +94,11 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, v any) {
 // decode reads the body of a request: one JSON value of at most api.MaxBody bytes, without fields that aren't known. An
 // empty body is an empty value.
 func decode(w http.ResponseWriter, r *request, v any) error {
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(readDeadline))
 	body := http.MaxBytesReader(w, r.Body, api.MaxBody)
 	b, err := io.ReadAll(body)
+	_ = rc.SetReadDeadline(time.Time{})
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return errs.Msg(errs.TooLarge, "read request", "", fmt.Sprintf("the body has more than %d bytes", api.MaxBody))

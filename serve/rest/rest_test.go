@@ -90,6 +90,17 @@ func (w *world) put(name, key, text string) {
 	}
 }
 
+func (w *world) remove(name, key string) {
+	w.t.Helper()
+	b, err := w.store.Bucket(w.t.Context(), name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := b.Apply(w.t.Context(), []bucket.Op{{Kind: bucket.OpDelete, Key: key}}, bucket.ApplyOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // key makes a key with scopes such as "a:ro".
 func (w *world) key(scopes ...string) *api.Key {
 	w.t.Helper()
