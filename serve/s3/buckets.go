@@ -37,6 +37,11 @@ func (c *call) createBucket() error {
 		return c.fork(source, attrs)
 	}
 	o := bucket.CreateOptions{Attributes: attrs, Snapshots: strings.EqualFold(h.Get("X-Tigris-Enable-Snapshot"), "true")}
+	if strings.EqualFold(h.Get("X-Amz-Bucket-Object-Lock-Enabled"), "true") {
+		// A lock needs versions, and that is all the header changes: nothing is locked before a retention or a legal hold is put,
+		// and these are refused.
+		o.Versioning = bucket.Versioned
+	}
 	if _, err := c.store.Create(c.r.Context(), c.name, o); err != nil {
 		return c.createFault(err)
 	}
@@ -85,9 +90,6 @@ func (c *call) createAttributes() (map[string]string, error) {
 		if strings.HasPrefix(name, "X-Amz-Grant-") {
 			return nil, fault.InvalidBucketAclWithObjectOwnership
 		}
-	}
-	if strings.EqualFold(h.Get("X-Amz-Bucket-Object-Lock-Enabled"), "true") {
-		return nil, fault.NotImplemented.With("Header", "x-amz-bucket-object-lock-enabled")
 	}
 	data, err := c.readDocument(maxSettings)
 	if err != nil || len(data) == 0 {

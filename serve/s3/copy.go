@@ -2,6 +2,7 @@ package s3
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -183,16 +184,17 @@ func copied(src, given *bucket.Object, replaceMeta, replaceTags bool) *bucket.Ob
 		o.Headers, o.Meta = given.Headers, given.Meta
 	} else {
 		o.Posix = src.Posix
-		// The redirect belongs to the request and is never copied.
-		redirect := given.Headers["X-Amz-Website-Redirect-Location"]
-		if _, had := src.Headers["X-Amz-Website-Redirect-Location"]; had || redirect != "" {
-			o.Headers = make(map[string]string, len(src.Headers))
-			for k, v := range src.Headers {
-				o.Headers[k] = v
+		// Redirect and storage class belong to the request and are never copied.
+		for _, name := range []string{"X-Amz-Website-Redirect-Location", storageClassHeader} {
+			if o.Headers[name] == given.Headers[name] {
+				continue
 			}
-			delete(o.Headers, "X-Amz-Website-Redirect-Location")
-			if redirect != "" {
-				o.Headers["X-Amz-Website-Redirect-Location"] = redirect
+			if o.Headers = maps.Clone(o.Headers); o.Headers == nil {
+				o.Headers = map[string]string{}
+			}
+			delete(o.Headers, name)
+			if v := given.Headers[name]; v != "" {
+				o.Headers[name] = v
 			}
 		}
 	}

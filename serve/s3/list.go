@@ -212,7 +212,7 @@ func (x *xmlDoc) listed(o *bucket.Object, encode func(string) string, owner stri
 	x.quoted("ETag", etagOf(o))
 	x.algorithms(o)
 	x.int("Size", o.Size)
-	x.text("StorageClass", "STANDARD")
+	x.text("StorageClass", classOf(o))
 	if owner != "" {
 		x.owner("Owner", owner)
 	}
@@ -324,7 +324,7 @@ func (x *xmlDoc) listedVersion(o *bucket.Object, encode func(string) string, own
 		x.quoted("ETag", etagOf(o))
 		x.algorithms(o)
 		x.int("Size", o.Size)
-		x.text("StorageClass", "STANDARD")
+		x.text("StorageClass", classOf(o))
 	}
 	x.owner("Owner", owner)
 	x.close(tag)

@@ -230,7 +230,6 @@ func (c *call) describe(v *bucket.View, o *bucket.Object, s span, part int) {
 		h[name] = []string{value}
 	}
 	h["Accept-Ranges"] = []string{"bytes"}
-	h["X-Amz-Storage-Class"] = []string{"STANDARD"}
 	h["ETag"] = []string{`"` + o.ETag + `"`}
 	h["Last-Modified"] = []string{httpTime(o.Modified)}
 	h["Content-Length"] = []string{strconv.FormatInt(s.n, 10)}

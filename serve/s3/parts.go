@@ -226,7 +226,7 @@ func (c *call) attributes() error {
 		}
 	}
 	if wants["StorageClass"] {
-		x.text("StorageClass", "STANDARD")
+		x.text("StorageClass", classOf(o))
 	}
 	if wants["ObjectSize"] {
 		x.int("ObjectSize", o.Size)
@@ -265,7 +265,7 @@ func (c *call) attributeParts(x *xmlDoc, o *bucket.Object) error {
 	truncated := len(parts) > limit
 	parts = parts[:min(len(parts), limit)]
 	x.open("ObjectParts")
-	x.int("TotalPartsCount", int64(len(o.Parts)))
+	x.int("PartsCount", int64(len(o.Parts)))
 	x.int("PartNumberMarker", int64(marker))
 	next := 0
 	if len(parts) > 0 {

@@ -17,7 +17,18 @@ const maxUserMeta = 2 << 10
 
 // storedHeaders are the headers that an object keeps, in canonical form.
 var storedHeaders = [...]string{"Content-Type", "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language",
-	"Expires", "X-Amz-Website-Redirect-Location"}
+	"Expires", "X-Amz-Website-Redirect-Location", storageClassHeader}
+
+// storageClassHeader is kept unless it says STANDARD, which answers leave out, as AWS' do. All classes are stored alike.
+const storageClassHeader = "X-Amz-Storage-Class"
+
+// classOf returns an object's storage class for listings.
+func classOf(o *bucket.Object) string {
+	if class := o.Headers[storageClassHeader]; class != "" {
+		return class
+	}
+	return "STANDARD"
+}
 
 // putObject answers PUT of an object.
 func (c *call) putObject() error {
@@ -151,7 +162,7 @@ func objectHeaders(h http.Header) (map[string]string, error) {
 			!strings.HasPrefix(value, "http://") && !strings.HasPrefix(value, "https://") {
 			return nil, fault.InvalidRedirectLocation
 		}
-		if value == "" {
+		if value == "" || name == storageClassHeader && value == "STANDARD" {
 			continue
 		}
 		if kept == nil {
@@ -234,7 +245,7 @@ func ownerACL(acl string) error {
 	return fault.Argument("x-amz-acl", acl, "")
 }
 
-// storageClass reports whether S3 knows the class. All are stored alike.
+// storageClass reports whether S3 knows the class.
 func storageClass(class string) bool {
 	switch class {
 	case "", "STANDARD", "REDUCED_REDUNDANCY", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER", "DEEP_ARCHIVE",

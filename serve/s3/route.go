@@ -235,6 +235,9 @@ func (c *call) routeBucket() *operation {
 	case http.MethodHead:
 		return opHeadBucket
 	case http.MethodGet:
+		if c.q.Has("list-type") {
+			return bucketGet.plain // ?metadata is MinIO's wish for a listing, and Tigris' name of another call
+		}
 		return bucketGet.find(c)
 	case http.MethodPut:
 		if op := bucketPut.find(c); op != nil {
