@@ -136,9 +136,10 @@ type hasher struct {
 
 func newHasher() *hasher {
 	h := &hasher{in: make(chan *chunk), out: make(chan [16]byte, 1)}
+	in := h.in // sum may take it from h before the goroutine has begun
 	go func() {
 		sum := md5.New()
-		for c := range h.in {
+		for c := range in {
 			sum.Write(c.b)
 			c.done()
 		}
@@ -172,9 +173,10 @@ type slotWriter struct {
 
 func (s *Store) newSlotWriter(ctx context.Context, p *Payload) *slotWriter {
 	w := &slotWriter{in: make(chan *chunk), out: make(chan error, 1)}
+	in := w.in // finish may take it from w before the goroutine has begun
 	go func() {
 		var failed error
-		for c := range w.in {
+		for c := range in {
 			if failed == nil {
 				var x extent
 				if x, failed = s.putStaged(ctx, c.b); failed == nil {
