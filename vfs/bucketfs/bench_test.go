@@ -111,3 +111,20 @@ func BenchmarkRandomWrites(b *testing.B) {
 		u.must(f.Close())
 	})
 }
+
+// BenchmarkSequentialWrite writes files of 256 MiB in pieces of 128 KiB.
+func BenchmarkSequentialWrite(b *testing.B) {
+	filesystems(b, func(b *testing.B, u *user) {
+		buf := make([]byte, 128<<10)
+		b.SetBytes(256 << 20)
+		for b.Loop() {
+			f := u.open("big", vfs.O_WRONLY|vfs.O_CREAT|vfs.O_TRUNC)
+			for range 2048 {
+				if _, err := f.Write(buf); err != nil {
+					b.Fatal(err)
+				}
+			}
+			u.must(f.Close())
+		}
+	})
+}

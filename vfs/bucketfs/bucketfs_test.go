@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -14,8 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"pgregory.net/rapid"
-
+	"agentrun.dev/blob"
 	"agentrun.dev/blob/faulty"
 	"agentrun.dev/blob/memory"
 	"agentrun.dev/bucket"
@@ -234,137 +232,6 @@ func TestMetadataKept(t *testing.T) {
 	text, o := get(t, b, "g")
 	if text != "new contents" || o.Headers["Content-Type"] != "text/x-test" || o.Meta["k"] != "v" || o.Tags["t"] != "1" || o.Posix.Mode != 0o100600 {
 		t.Errorf("the object is %q, %+v", text, o)
-	}
-}
-
-// Every key is a file somewhere, whatever it looks like, and no two are the same file.
-func TestAllKeysShow(t *testing.T) {
-	b := newBucket(t)
-	fs := newFS(t, b)
-	long := strings.Repeat("x", 100)
-	part := rapid.SampledFrom([]string{"", ".", "..", "a", "b", "a%=", "%=", "%=a", "%+a", "%", "a\x00", "\x00", "ü", "\xff", "a!", "a0",
-		strings.Repeat("l", 255), strings.Repeat("l", 254), strings.Repeat("l", 256), strings.Repeat("%\x00", 60), long + long + long, long + long + long + "y"})
-	rapid.Check(t, func(rt *rapid.T) {
-		if _, err := b.Apply(ctx, []bucket.Op{{Kind: bucket.OpDeletePrefix}}, bucket.ApplyOptions{}); err != nil {
-			rt.Fatal(err)
-		}
-		want := map[string]bool{}
-		for range rapid.IntRange(1, 15).Draw(rt, "keys") {
-			var parts []string
-			for range rapid.IntRange(1, 4).Draw(rt, "depth") {
-				parts = append(parts, part.Draw(rt, "part"))
-			}
-			if key := strings.Join(parts, "/"); key != "" && len(key) <= bucket.MaxKey {
-				want[key] = true
-				put(t, b, key, key)
-			}
-		}
-		got := map[string]bool{}
-		ns := vfs.NewNamespace(vfs.Mount{FS: fs})
-		vfstest.Tree(rt, fs) // listings agree with lookups
-		var visit func(dir string)
-		visit = func(dir string) {
-			list, err := ns.ReadDir(ctx, root, "", dir)
-			if err != nil {
-				rt.Fatalf("listing %q: %v", dir, err)
-			}
-			if len(list) == 0 {
-				rt.Fatalf("%q is empty", dir)
-			}
-			for _, e := range list {
-				p := dir + "/" + e.Name
-				if e.Mode.IsDir() {
-					visit(p)
-					continue
-				}
-				f, err := ns.Open(ctx, root, "", p, vfs.O_RDONLY, 0)
-				if err != nil {
-					rt.Fatalf("open %q: %v", p, err)
-				}
-				text, err := io.ReadAll(f)
-				f.Close()
-				if err != nil || got[string(text)] {
-					rt.Fatalf("%q is the key %q, which was there before; %v", p, text, err)
-				}
-				got[string(text)] = true
-			}
-		}
-		if len(want) > 0 {
-			visit("/")
-		}
-		if !maps.Equal(got, want) {
-			rt.Fatalf("shown are %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
-		}
-	})
-}
-
-// Files under escaped names can be changed like others; names that are kept for escapes can't be made.
-func TestEscapedNames(t *testing.T) {
-	b := newBucket(t)
-	u := use(t, newFS(t, b))
-	put(t, b, "a", "object")
-	put(t, b, "a/b", "below")
-	put(t, b, "x//y", "empty part")
-	if got := u.names("/"); got != "a a%= x" {
-		t.Errorf("the root holds %q", got)
-	}
-	u.write("a%=", "changed")
-	if text, _ := get(t, b, "a"); text != "changed" {
-		t.Errorf("the object has %q", text)
-	}
-	u.write("x/%=/z", "new")
-	if text, _ := get(t, b, "x//z"); text != "new" {
-		t.Errorf("the new object has %q", text)
-	}
-	for _, name := range []string{"%=plain", "%+x", "new%="} {
-		if _, err := u.ns.Open(ctx, root, "/", name, vfs.O_WRONLY|vfs.O_CREAT, 0o644); !errors.Is(err, syscall.EINVAL) {
-			t.Errorf("making %q: %v", name, err)
-		}
-	}
-	u.must(u.ns.Unlink(ctx, root, "/", "a/b"))
-	if got := u.names("/"); got != "a a%= x" {
-		t.Errorf("after the directory became empty the root holds %q", got)
-	}
-	u.must(u.ns.Rmdir(ctx, root, "/", "a"))
-	if got := u.names("/") + " " + u.read("a"); got != "a x changed" {
-		t.Errorf("after the directory went there is %q", got)
-	}
-}
-
-// Directories that keys imply stay when their last file goes, and markers of S3 clients are directories.
-func TestDirectories(t *testing.T) {
-	b := newBucket(t)
-	u := use(t, newFS(t, b))
-	put(t, b, "p/q/f", "x")
-	put(t, b, "marker/", "")
-	put(t, b, "loud/", "contents")
-	if got := u.names("/"); got != "loud marker p" {
-		t.Errorf("the root holds %q", got)
-	}
-	if got := u.names("marker") + u.names("loud"); got != "%=" {
-		t.Errorf("the markers hold %q", got)
-	}
-	u.must(u.ns.Rename(ctx, root, "/", "p/q/f", "f", 0))
-	if got := u.names("p") + u.names("p/q"); got != "q" {
-		t.Errorf("p and p/q hold %q", got)
-	}
-	u.must(u.ns.Rmdir(ctx, root, "/", "p/q"))
-	u.must(u.ns.Rmdir(ctx, root, "/", "p"))
-	u.must(u.ns.Rmdir(ctx, root, "/", "marker"))
-	if _, o := get(t, b, "marker/"); o != nil {
-		t.Error("the marker is left")
-	}
-	if err := u.ns.Rmdir(ctx, root, "/", "loud"); !errors.Is(err, syscall.ENOTEMPTY) {
-		t.Errorf("a marker with contents: %v", err)
-	}
-	put(t, b, "deep/1/2/f", "x")
-	put(t, b, "target/", "")
-	u.must(u.ns.Rename(ctx, root, "/", "deep", "target", 0))
-	if got := u.read("target/1/2/f"); got != "x" {
-		t.Errorf("after the rename it reads %q", got)
-	}
-	if got := u.names("/"); got != "f loud target" {
-		t.Errorf("the root holds %q", got)
 	}
 }
 
@@ -663,5 +530,42 @@ func TestForget(t *testing.T) {
 	}
 	if again, err := fs.Lookup(ctx, fs.Root(), "d7"); err != nil || again.Ino != held.Ino {
 		t.Errorf("looked up again, inode %d is %d, %v", held.Ino, again.Ino, err)
+	}
+}
+
+// Writing 4 KiB anywhere in a file of 1 GB stores about what was written, not the file or large pieces of it.
+func TestRandomWriteCost(t *testing.T) {
+	blobs := memory.New(memory.Options{})
+	u := use(t, newFS(t, makeBucket(t, blobs, bucket.Unversioned)))
+	f := u.open("big", vfs.O_RDWR|vfs.O_CREAT)
+	size := int64(1 << 30)
+	u.must(f.SetAttr(vfs.SetAttr{Size: &size}))
+	u.must(f.Sync())
+	r := rand.New(rand.NewPCG(5, 5))
+	const writes = 1000
+	last := map[int64]byte{}
+	for i := range writes {
+		at := r.Int64N(size/4096) * 4096
+		last[at] = byte(i)
+		if _, err := f.WriteAt(bytes.Repeat([]byte{byte(i)}, 4096), at); err != nil {
+			t.Fatal(err)
+		}
+		if i%100 == 99 {
+			u.must(f.Sync())
+		}
+	}
+	u.must(f.Close())
+	var stored int64
+	u.must(blobs.List(ctx, "", func(i blob.Info) error { stored += i.Size; return nil }))
+	if stored > 2*writes*4096 {
+		t.Errorf("%d bytes are stored for %d that were written", stored, writes*4096)
+	}
+	f = u.open("big", vfs.O_RDONLY)
+	defer f.Close()
+	buf := make([]byte, 4097)
+	for at, want := range last {
+		if n, err := f.ReadAt(buf[:4096], at); n != 4096 || err != nil || !bytes.Equal(buf[:4096], bytes.Repeat([]byte{want}, 4096)) {
+			t.Fatalf("at %d: %d bytes, %v, beginning %d, want %d", at, n, err, buf[0], want)
+		}
 	}
 }
