@@ -160,8 +160,19 @@ type handle struct {
 	fd int
 }
 
-func (h *handle) Read(b []byte) (int, error) {
+// gate is the process's, and fails once the descriptor is closed or refers to something else.
+func (h *handle) gate() error {
 	if err := h.p.gate(); err != nil {
+		return err
+	}
+	if d, err := h.p.fds.get(h.fd); err != nil || d != h.d {
+		return syscall.EBADF
+	}
+	return nil
+}
+
+func (h *handle) Read(b []byte) (int, error) {
+	if err := h.gate(); err != nil {
 		return 0, err
 	}
 	if h.d.file.Flags()&syscall.O_ACCMODE == syscall.O_WRONLY {
@@ -174,7 +185,7 @@ func (h *handle) Read(b []byte) (int, error) {
 }
 
 func (h *handle) Write(b []byte) (n int, err error) {
-	if err := h.p.gate(); err != nil {
+	if err := h.gate(); err != nil {
 		return 0, err
 	}
 	if h.d.file.Flags()&syscall.O_ACCMODE == syscall.O_RDONLY {
@@ -210,14 +221,14 @@ func (p *Process) charge(n int) error {
 }
 
 func (h *handle) ReadAt(b []byte, off int64) (int, error) {
-	if err := h.p.gate(); err != nil {
+	if err := h.gate(); err != nil {
 		return 0, err
 	}
 	return h.d.file.ReadAt(b, off)
 }
 
 func (h *handle) WriteAt(b []byte, off int64) (int, error) {
-	if err := h.p.gate(); err != nil {
+	if err := h.gate(); err != nil {
 		return 0, err
 	}
 	if err := h.p.charge(len(b)); err != nil {
@@ -227,7 +238,7 @@ func (h *handle) WriteAt(b []byte, off int64) (int, error) {
 }
 
 func (h *handle) Seek(off int64, whence int) (int64, error) {
-	if err := h.p.gate(); err != nil {
+	if err := h.gate(); err != nil {
 		return 0, err
 	}
 	return h.d.file.Seek(off, whence)

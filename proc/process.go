@@ -2,7 +2,9 @@ package proc
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -158,9 +160,12 @@ func (p *Process) Start(prog Program) {
 	}
 	p.state = running
 	p.mu.Unlock()
-	p.sb.wg.Add(1)
+	if !p.sb.begin() {
+		p.finish(128 + SIGKILL)
+		return
+	}
 	go func() {
-		defer p.sb.wg.Done()
+		defer p.sb.end()
 		status := 126
 		stop := context.AfterFunc(p.ctx, func() {
 			t := time.NewTimer(grace)
@@ -251,9 +256,10 @@ func (p *Process) childEnded() {
 	p.post(SIGCHLD)
 }
 
+// panicked notes a defect in a program, with where it was.
 func (p *Process) panicked(r any) {
-	p.sb.exceed("a program failed")
-	_ = r
+	text := fmt.Sprintf("%v\n%s", r, debug.Stack())
+	p.sb.defect.CompareAndSwap(nil, &text)
 }
 
 // Done is closed when the process has ended. Any goroutine may call it, as Status.

@@ -71,19 +71,20 @@ type Sandbox struct {
 	booted   time.Time
 	ctx      context.Context
 	cancel   context.CancelFunc
-	wg       sync.WaitGroup // one per running program
 
 	randMu sync.Mutex
 	rand   io.Reader
 
 	output, written, steps atomic.Int64 // used up of the limits
-	exceeded               atomic.Pointer[string]
+	exceeded, defect       atomic.Pointer[string]
 	pipeIDs                atomic.Uint64
 
 	mu      sync.Mutex
 	procs   map[int]*Process
 	nextPid int
 	closed  bool
+	running int           // programs that haven't returned
+	idle    chan struct{} // closed when closed and running is 0
 	fifos   map[fifoKey]*pipe
 }
 
@@ -136,6 +137,14 @@ func (s *Sandbox) Exceeded() string {
 	return ""
 }
 
+// Defect tells of the first program that panicked, with its stack, or is "". It is for the operator, not for the sandbox.
+func (s *Sandbox) Defect() string {
+	if p := s.defect.Load(); p != nil {
+		return *p
+	}
+	return ""
+}
+
 func (s *Sandbox) exceed(what string) { s.exceeded.CompareAndSwap(nil, &what) }
 
 // Read fills p with the sandbox's randomness.
@@ -159,21 +168,43 @@ func (s *Sandbox) Lookup(pid int) *Process {
 	return s.procs[pid]
 }
 
+// begin counts a program that is about to run; false when the sandbox is closed.
+func (s *Sandbox) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.running++
+	return true
+}
+
+func (s *Sandbox) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running--; s.running == 0 && s.closed {
+		close(s.idle)
+	}
+}
+
 // Close kills every process and waits for their programs to return. Programs that ignore their context hold it up
 // until ctx is done.
 func (s *Sandbox) Close(ctx context.Context) error {
 	s.mu.Lock()
-	s.closed = true
-	ps := s.sorted()
+	if !s.closed {
+		s.closed, s.idle = true, make(chan struct{})
+		if s.running == 0 {
+			close(s.idle)
+		}
+	}
+	ps, idle := s.sorted(), s.idle
 	s.mu.Unlock()
 	for _, p := range ps {
 		p.kill(SIGKILL)
 	}
 	s.cancel()
-	done := make(chan struct{})
-	go func() { s.wg.Wait(); close(done) }()
 	select {
-	case <-done:
+	case <-idle:
 		return nil
 	case <-ctx.Done():
 		return errs.New(errs.Canceled, "close sandbox", "", ctx.Err())

@@ -107,7 +107,10 @@ func (sh *Shell) arithCmd(c *syntax.ArithmCmd) {
 	sh.debugTrap(c)
 	text := sh.arithText(c.X)
 	if sh.opts.xtrace {
-		sh.trace("((" + text + "))")
+		// As bash does: the source's text, spaces and all, within spaces.
+		lead := int(c.X.Pos().Offset()) - int(c.Left.Offset()) - 2
+		trail := int(c.Right.Offset()) - int(c.X.End().Offset())
+		sh.trace("((" + strings.Repeat(" ", 1+max(0, min(lead, 80))) + text + strings.Repeat(" ", 1+max(0, min(trail, 80))) + "))")
 	}
 	n, err := sh.evalArith(text)
 	switch {
@@ -125,7 +128,12 @@ func (sh *Shell) letClause(c *syntax.LetClause) {
 	sh.debugTrap(c)
 	st := 1
 	for _, x := range c.Exprs {
-		text := sh.arithText(x)
+		var text string
+		if w, ok := x.(*syntax.Word); ok {
+			text = sh.string(w) // quotes are the shell's here
+		} else {
+			text = sh.arithText(x)
+		}
 		if sh.opts.xtrace {
 			sh.trace("let " + text)
 		}

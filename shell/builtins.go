@@ -678,7 +678,7 @@ func builtinShopt(sh *Shell, args []string) int {
 				names = append(names, e.name)
 			}
 		} else {
-			names = sortedKeys(sh.shopts.on)
+			names = shoptNames(sh.shopts.on)
 		}
 		for _, n := range names {
 			on, _ := get(n)
@@ -718,6 +718,17 @@ func builtinShopt(sh *Shell, args []string) int {
 		}
 	}
 	return st
+}
+
+// shoptNames is in bash's order: the alphabet's, but for one.
+func shoptNames(on map[string]bool) []string {
+	names := sortedKeys(on)
+	for i := 1; i < len(names); i++ {
+		if names[i] == "autocd" {
+			names[i-1], names[i] = names[i], names[i-1]
+		}
+	}
+	return names
 }
 
 func (sh *Shell) printShopt(name string, on, print, useO bool) {

@@ -94,7 +94,7 @@ func (sh *Shell) chdir(cmd, dir string, physical bool) int {
 		if pwd == "" {
 			pwd = sh.p.Getwd()
 		}
-		logical = pwd + "/" + dir
+		logical = strings.TrimSuffix(pwd, "/") + "/" + dir
 	}
 	target := path.Clean(logical)
 	if strings.HasPrefix(logical, "//") && !strings.HasPrefix(logical, "///") && !strings.HasPrefix(target, "//") {
@@ -515,7 +515,7 @@ type kind struct{ kind, text, path string }
 // kinds lists all that a name can be, in the order in which the shell looks.
 func (sh *Shell) kinds(name string, noFunc bool) []kind {
 	var out []kind
-	if v, ok := sh.aliases[name]; ok {
+	if v, ok := sh.aliases[name]; ok && sh.shopts.get("expand_aliases") {
 		out = append(out, kind{"alias", fmt.Sprintf("%s is aliased to `%s'", name, v), ""})
 	}
 	if isKeyword(name) {

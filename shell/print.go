@@ -208,8 +208,9 @@ func (p *funcPrinter) command(c syntax.Command, depth int) string {
 			}
 			out += pad + "    " + strings.Join(pats, " | ") + ")\n"
 			if len(it.Stmts) > 0 {
-				out += p.inner(it.Stmts, depth+2, "") + "\n"
+				out += p.inner(it.Stmts, depth+2, "")
 			}
+			out += "\n"
 			out += pad + "    " + it.Op.String() + "\n"
 		}
 		return out + pad + "esac"

@@ -122,7 +122,38 @@ func repair(text string, err error) (string, bool) {
 			}
 		}
 	}
+	if s, ok := quoteSubscript(text, off); ok {
+		return s, true
+	}
 	return repairNested(text, off)
+}
+
+// quoteSubscript quotes the key of an associative array that isn't an expression, as in ${m[two words]} and m[a b]=c.
+func quoteSubscript(text string, off int) (string, bool) {
+	for i := min(off, len(text)-1); i > 0 && off-i < 256 && text[i] != '\n'; i-- {
+		if text[i] != '[' || !isAlnum(text[i-1]) {
+			continue
+		}
+		start := i
+		for start > 0 && isAlnum(text[start-1]) {
+			start--
+		}
+		if !validName(text[start:i]) {
+			return "", false
+		}
+		end := strings.IndexAny(text[i:], "]\n")
+		if end < 2 || text[i+end] != ']' || i+end < off-1 {
+			return "", false
+		}
+		sub := text[i+1 : i+end]
+		braced := start >= 2 && strings.HasSuffix(strings.TrimRight(text[:start], "!#"), "${")
+		assigned := strings.HasPrefix(text[i+end:], "]=") || strings.HasPrefix(text[i+end:], "]+=")
+		if strings.ContainsAny(sub, "\"'`\\") || !strings.Contains(sub, " ") || !braced && !assigned {
+			return "", false
+		}
+		return text[:i+1] + `"` + sub + `"` + text[i+end:], true
+	}
+	return "", false
 }
 
 // repairNested replaces the innermost $((…)), ((…)) or ${…} around a place.

@@ -496,7 +496,7 @@ func (sh *Shell) environ() []string {
 	}
 	for name, f := range sh.funcs {
 		if f.export {
-			out = append(out, "BASH_FUNC_"+name+"%%=() "+strings.TrimPrefix(sh.printFunc(name, f), name+" () "))
+			out = append(out, "BASH_FUNC_"+name+"%%=() "+strings.TrimPrefix(sh.printFunc(name, f), name+" () \n"))
 		}
 	}
 	sort.Strings(out)

@@ -249,5 +249,8 @@ func (s *Sandbox) outcome(ctx context.Context, p *proc.Process) (int, error) {
 // Namespace returns the sandbox's files.
 func (s *Sandbox) Namespace() *vfs.Namespace { return s.ns }
 
+// Defect tells of the first program that failed by a defect of its own, with its stack, or is "": for logs.
+func (s *Sandbox) Defect() string { return s.sb.Defect() }
+
 // Close kills all processes and waits for them, until ctx is done.
 func (s *Sandbox) Close(ctx context.Context) error { return s.sb.Close(ctx) }
