@@ -1,6 +1,7 @@
 package command
 
 import (
+	"agentrun.dev/command/awk"
 	"agentrun.dev/command/coreutils"
 	"agentrun.dev/command/find"
 	"agentrun.dev/command/grep"
@@ -11,6 +12,7 @@ import (
 // list is every command that there is. It is never changed.
 var list = []Command{
 	{"[", coreutils.Test},
+	{"awk", awk.Awk},
 	{"b2sum", coreutils.B2sum},
 	{"base32", coreutils.Base32},
 	{"base64", coreutils.Base64},
@@ -30,10 +32,12 @@ var list = []Command{
 	{"false", coreutils.False},
 	{"fgrep", grep.Fgrep},
 	{"find", find.Find},
+	{"gawk", awk.Awk},
 	{"grep", grep.Grep},
 	{"head", coreutils.Head},
 	{"ln", coreutils.Ln},
 	{"ls", coreutils.Ls},
+	{"mawk", awk.Awk},
 	{"md5sum", coreutils.Md5sum},
 	{"mkdir", coreutils.Mkdir},
 	{"mv", coreutils.Mv},

@@ -188,3 +188,8 @@ func (t *T) Zone(tz string) *time.Location {
 func (t *T) ParseDate(s string, now time.Time) (time.Time, error) {
 	return datetime.Parse(s, now, t.Zone)
 }
+
+// Append opens a file for writing at its end; it is made if it doesn't exist.
+func (t *T) Append(name string) (vfs.File, error) {
+	return t.Process.Open(name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_APPEND, 0o666)
+}
