@@ -1,0 +1,13 @@
+package harness
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// Environ returns the caller's environment without anything that configures a cloud client, for a user whose home folder
+// this is.
+func Environ(home string) []string { return clean(home, filepath.Join(home, ".config")) }
+
+// FreePort returns a loopback address, host and port, that nothing listens on.
+func FreePort(t testing.TB) string { return freePort(t) }
