@@ -135,6 +135,7 @@ type replacement struct {
 
 func runDocument(t *testing.T, d *document, todo []*block) {
 	s := newSession(t, d)
+	defer s.rewrite()
 	for _, b := range todo {
 		if b.file != "" {
 			s.write(b.file, b.text)
@@ -147,7 +148,6 @@ func runDocument(t *testing.T, d *document, todo []*block) {
 		}
 	}
 	s.stop()
-	s.rewrite()
 }
 
 func newSession(t *testing.T, d *document) *session {
@@ -214,7 +214,7 @@ func (s *session) start(env []string) {
 	s.stdin, s.answers = stdin, bufio.NewReader(answers)
 	s.t.Cleanup(func() {
 		if !s.ended {
-			s.send("[ -z \"$__server\" ] || kill $__server; exit\n")
+			s.send("[ -z \"$__server\" ] || kill $__server 2>/dev/null; exit\n")
 			s.stdin.Close()
 			_ = s.shell.Wait()
 		}
@@ -260,7 +260,7 @@ func (s *session) run(lang string, c *command) bool {
 		text = "mkdir -p .block; cat >.block/main.go <<'END_OF_BLOCK'\n" + text + "\nEND_OF_BLOCK\n" +
 			"(file=$PWD/.block/main.go; cd \"$REPO\" && go run \"$file\")"
 	}
-	if lang == "sh" || lang == "hidden" {
+	if (lang == "sh" || lang == "hidden") && !c.server {
 		text = "set -e\n" + text + "\nset +e"
 	}
 	if err := os.WriteFile(file, []byte(text+"\n"), 0o644); err != nil {
