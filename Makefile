@@ -2,12 +2,12 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build setup check unit race e2e suites test demo bench soak clean help
+.PHONY: build setup check unit race e2e suites docs test demo bench soak clean help
 
 # Packages whose tests are about several goroutines at once: these run once more under the race detector.
 RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./proc/... ./serve/...
 # What `make unit` leaves to the targets below it: they need third-party tools.
-UNIT = $$(go list ./... | grep -v '/test/\(e2e\|suites\)$$')
+UNIT = $$(go list ./... | grep -v '/test/\(e2e\|suites\|docs\)$$')
 
 build: ## build bin/agentrun
 	go build -trimpath -o bin/agentrun ./cmd/agentrun
@@ -31,6 +31,9 @@ e2e: build setup ## real clients against a real server
 suites: build setup ## the S3 suites of versitygw and minio-go against a real server
 	test/run.sh suites ./test/suites
 
+docs: build setup ## what the documents print is run, what they name is looked for
+	test/run.sh docs ./test/docs
+
 test: ## all of the above: the whole proof, fast things first
 	$(MAKE) --no-print-directory check
 	$(MAKE) --no-print-directory build
@@ -38,6 +41,7 @@ test: ## all of the above: the whole proof, fast things first
 	$(MAKE) --no-print-directory setup
 	$(MAKE) --no-print-directory e2e
 	$(MAKE) --no-print-directory suites
+	$(MAKE) --no-print-directory docs
 	$(MAKE) --no-print-directory race
 
 demo: build ## the main job in a minute: upload, snapshot, fork, diff, merge

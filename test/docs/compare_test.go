@@ -20,6 +20,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "ID"},
 	{regexp.MustCompile(`\bAR[A-Z2-7]{18}\b`), "KEY"},
 	{regexp.MustCompile(`\b[a-z2-7]{40}\b`), "SECRET"},
+	{regexp.MustCompile(`\bprocess [0-9]+\b`), "process PID"},
 	{regexp.MustCompile(`\bin [0-9.]+ s\b`), "in SECONDS"},
 	{regexp.MustCompile(`\bdevel-[0-9a-f]{12}\b|\bv[0-9]+\.[0-9]+\.[0-9]+[-+.0-9a-z]*`), "RELEASE"},
 	{regexp.MustCompile(`[ \t]+`), " "},
