@@ -3,6 +3,7 @@ package shell
 import (
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -37,9 +38,9 @@ func (r *textReader) atEnd() bool { return r.src == nil && r.text == "" }
 
 // Parsing recurses, so what nests too deep is refused before: each level takes about a kilobyte of Go's stack.
 const (
-	maxNesting    = 20000
+	maxNesting    = 2000
 	maxScript     = 64 << 20
-	freeOfNesting = 64 << 10
+	freeOfNesting = 8 << 10
 )
 
 // tooDeep estimates from above how deep a text nests.
@@ -50,7 +51,14 @@ func tooDeep(s string) bool {
 	depth, deepest := 0, 0
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
-		case '(', '{', '[':
+		case '[':
+			// Only subscripts nest, not the brackets of a terminal's colours.
+			if i == 0 || !isAlnum(s[i-1]) || strings.HasSuffix(s[:i], "33") || strings.HasSuffix(s[:i], `\e`) || strings.HasSuffix(s[:i], "1b") {
+				continue
+			}
+			depth++
+			deepest = max(deepest, depth)
+		case '(', '{':
 			depth++
 			deepest = max(deepest, depth)
 		case ')', '}', ']':
@@ -226,6 +234,19 @@ func (r *textReader) parse(lr *lineReader) (stmts []*syntax.Stmt, err error) {
 		return nil, errors.New("too deeply nested")
 	}
 	p := r.sh.newParser()
+	defer func() {
+		// The parser's iterator goes on once more after it was told to stop, if it then meets an error: Go panics, but
+		// what was parsed is complete.
+		if e := recover(); e != nil {
+			if _, ok := e.(runtime.Error); !ok {
+				panic(e)
+			}
+			r.sh.parser = nil
+			if stmts == nil && err == nil {
+				err = errors.New("syntax error")
+			}
+		}
+	}()
 	for list, perr := range p.InteractiveSeq(lr) {
 		if perr != nil {
 			return r.mend(lr, perr)
@@ -233,7 +254,8 @@ func (r *textReader) parse(lr *lineReader) (stmts []*syntax.Stmt, err error) {
 		if p.Incomplete() {
 			continue
 		}
-		return append([]*syntax.Stmt(nil), list...), nil
+		stmts = append([]*syntax.Stmt(nil), list...)
+		return stmts, nil
 	}
 	// The text ended without a newline, or in the middle of something.
 	f, err := r.sh.parseText(lr.fed.String())
