@@ -177,7 +177,6 @@ command's own; 125 AgentRun itself failed, 126 the command can't be run, 127 the
 			return cmd.Help()
 		},
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SuggestionsMinimumDistance = 2
 	f := root.PersistentFlags()
 	f.StringVar(&a.endpoint, "endpoint", "", "the server's API (default AGENTRUN_ENDPOINT, else the server that 'up' started)")
@@ -198,6 +197,7 @@ func (a *app) prepare(cmd *cobra.Command) {
 		return errs.New(errs.Invalid, c.CommandPath(), "", err).WithHint("see '" + c.CommandPath() + " --help'")
 	})
 	cmd.Flags().SortFlags = false
+	cmd.DisableFlagsInUseLine = true
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(c *cobra.Command, args []string) error {
 			a.inRun = true
@@ -207,7 +207,7 @@ func (a *app) prepare(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return errs.New(errs.Invalid, c.CommandPath(), "", err).WithHint("usage: " + strings.TrimSuffix(c.UseLine(), " [flags]"))
+				return errs.New(errs.Invalid, c.CommandPath(), "", err).WithHint("usage: " + c.UseLine())
 			}
 			return nil
 		}

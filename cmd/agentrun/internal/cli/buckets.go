@@ -51,6 +51,9 @@ and shares all its data: it takes a moment and no space, however large the other
 // create makes a bucket or fork and says so.
 func (a *app) create(ctx context.Context, c *client.Client, in api.CreateBucket) error {
 	b, err := c.CreateBucket(ctx, in)
+	if errs.Is(err, errs.Exists) {
+		return hinted(err, "'agentrun buckets info "+in.Name+"' describes what has the name")
+	}
 	if err != nil {
 		return err
 	}

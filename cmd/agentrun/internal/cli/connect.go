@@ -107,6 +107,8 @@ func (a *app) advise(err error) error {
 	switch errs.KindOf(err) {
 	case errs.Unavailable:
 		return hinted(err, "start a server with 'agentrun up', or say where one is with --endpoint or AGENTRUN_ENDPOINT")
+	case errs.Denied:
+		return hinted(err, "this takes a root key, or one made for the bucket: 'agentrun keys create --bucket NAME'")
 	case errs.Unauthorized:
 		return hinted(err, "give a key with --key or AGENTRUN_API_KEY; 'agentrun keys create' makes one")
 	}
