@@ -21,6 +21,7 @@ type txn struct {
 	refs    []*ref // whose tips contain the changes already
 	err     error
 	done    chan struct{}
+	c       *committer
 }
 
 func (t *txn) put(key, value []byte) { t.batch.Put(key, value) }
@@ -42,30 +43,29 @@ const (
 	maxGroup = 32 << 20
 )
 
-// committer is the store's one way to its kv: it gathers what is queued while the last commit is being synced.
+// committer is the store's one way to its kv. Whoever waits for a transaction commits, if nobody else is at it, all that
+// is queued; the others' transactions gather meanwhile and are the next group. So a lone writer hands nothing over, and
+// many share a sync.
 type committer struct {
-	s       *Store
-	mu      sync.Mutex
-	wake    sync.Cond
-	queue   []*txn
-	closed  bool
-	stopped chan struct{}
-	stamp   uint64 // the last version that was committed; the running goroutine's
-	groups  uint64 // commits made
-	txns    uint64 // transactions in them
+	s      *Store
+	lead   chan struct{} // holds a token while somebody commits
+	mu     sync.Mutex
+	queue  []*txn
+	closed bool
+	stamp  uint64 // the last version that was committed; the leader's
+	groups uint64 // commits made
+	txns   uint64 // transactions in them
 }
 
 func (c *committer) start(s *Store) {
 	c.s = s
-	c.wake.L = &c.mu
-	c.stopped = make(chan struct{})
-	go c.run()
+	c.lead = make(chan struct{}, 1)
 }
 
 // enqueue gives a transaction its place. It fails only if a ref's earlier transaction failed, and then the ref's tip
-// must be taken back first (ref.recover).
+// must be taken back first (ref.recover). Somebody must wait for every transaction that was queued.
 func (c *committer) enqueue(t *txn) error {
-	t.done = make(chan struct{})
+	t.done, t.c = make(chan struct{}), c
 	if t.size = t.batch.Size(); t.size > maxTxn {
 		return errs.Msg(errs.TooLarge, "commit", "", fmt.Sprintf("%d bytes of changes at once; at most %d", t.size, maxTxn))
 	}
@@ -80,7 +80,6 @@ func (c *committer) enqueue(t *txn) error {
 		}
 	}
 	c.queue = append(c.queue, t)
-	c.wake.Signal()
 	return nil
 }
 
@@ -92,9 +91,33 @@ func (c *committer) commit(t *txn) error {
 	return t.wait()
 }
 
+// wait returns once the transaction is durable, or failed. It takes no lock that a writer may hold while it waits.
 func (t *txn) wait() error {
-	<-t.done
-	return t.err
+	for {
+		select {
+		case <-t.done:
+			return t.err
+		default:
+		}
+		select {
+		case <-t.done:
+			return t.err
+		case t.c.lead <- struct{}{}:
+			t.c.next()
+			<-t.c.lead
+		}
+	}
+}
+
+// next commits a group, if anything is queued. The caller holds the lead.
+func (c *committer) next() bool {
+	c.mu.Lock()
+	group := c.take()
+	c.mu.Unlock()
+	if len(group) > 0 {
+		c.apply(group)
+	}
+	return len(group) > 0
 }
 
 // poisoned takes and clears the error that made a ref's tip invalid.
@@ -104,22 +127,6 @@ func (c *committer) poisoned(r *ref) error {
 	err := r.poison
 	r.poison = nil
 	return err
-}
-
-func (c *committer) run() {
-	defer close(c.stopped)
-	for {
-		c.mu.Lock()
-		for len(c.queue) == 0 && !c.closed {
-			c.wake.Wait()
-		}
-		group := c.take()
-		c.mu.Unlock()
-		if len(group) == 0 {
-			return
-		}
-		c.apply(group)
-	}
 }
 
 // take removes a group from the queue's head. The caller holds mu.
@@ -198,12 +205,15 @@ func (c *committer) fail(group []*txn, err error) {
 	}
 }
 
+// stop refuses further transactions and waits for those that are queued.
 func (c *committer) stop() {
 	c.mu.Lock()
 	c.closed = true
-	c.wake.Signal()
 	c.mu.Unlock()
-	<-c.stopped
+	c.lead <- struct{}{}
+	for c.next() {
+	}
+	<-c.lead
 }
 
 // merged orders a group's changes so that a key that several transactions touch ends as the last one left it: a batch

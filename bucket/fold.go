@@ -332,18 +332,19 @@ func (s *Store) seal(ctx context.Context, r *ref) (*sealing, error) {
 		st.base.release()
 		return nil, err
 	}
-	r.forgetCut()
+	s.pins.add(pin{kView, id}) // the bucket may be deleted while the tree is being built
+	r.forgetCut()              // only now: it may be this very view, which has no edge before the commit
 	r.tip, r.wrote = &st, false
 	sealed := &sealing{id: id, st: r.tip}
 	sealed.st.base.hold()
-	s.pins.add(pin{kView, id}) // the bucket may be deleted while the tree is being built
 	r.next = emptyTip(r.tip.base, r.tip.seq)
-	if err := t.wait(); err == nil {
+	err = t.wait()
+	if err == nil {
 		sealed.v, err = s.readView(ctx, id)
 	}
-	if sealed.v == nil {
+	if err != nil {
 		sealed.release()
-		return nil, errs.Msg(errs.Unavailable, "fold", rec.name, "the delta could not be sealed")
+		return nil, errs.New(errs.KindOf(err), "fold", rec.name, err)
 	}
 	return sealed, nil
 }
