@@ -225,26 +225,26 @@ func number(s string) int64 {
 // describe sets the response's headers for an object.
 func (c *call) describe(v *bucket.View, o *bucket.Object, s span, part int) {
 	h := c.w.Header()
-	h["Content-Type"] = []string{defaultType(o)}
+	c.set("Content-Type", defaultType(o))
 	for name, value := range o.Headers {
-		h[name] = []string{value}
+		c.set(name, value)
 	}
-	h["Accept-Ranges"] = []string{"bytes"}
-	h["ETag"] = []string{`"` + o.ETag + `"`}
-	h["Last-Modified"] = []string{httpTime(o.Modified)}
-	h["Content-Length"] = []string{strconv.FormatInt(s.n, 10)}
+	c.set("Accept-Ranges", "bytes")
+	c.set("ETag", `"`+o.ETag+`"`)
+	c.set("Last-Modified", httpTime(o.Modified))
+	c.set("Content-Length", strconv.FormatInt(s.n, 10))
 	if s.status == http.StatusPartialContent {
-		h["Content-Range"] = []string{"bytes " + strconv.FormatInt(s.off, 10) + "-" + strconv.FormatInt(s.off+s.n-1, 10) + "/" + strconv.FormatInt(o.Size, 10)}
+		c.set("Content-Range", "bytes "+strconv.FormatInt(s.off, 10)+"-"+strconv.FormatInt(s.off+s.n-1, 10)+"/"+strconv.FormatInt(o.Size, 10))
 	}
 	setMeta(h, o)
 	if len(o.Tags) > 0 {
-		h["X-Amz-Tagging-Count"] = []string{strconv.Itoa(len(o.Tags))}
+		c.set("X-Amz-Tagging-Count", strconv.Itoa(len(o.Tags)))
 	}
 	if !o.Null || v.Info().Versioning != bucket.Unversioned {
-		h["X-Amz-Version-Id"] = []string{wireVersion(o)}
+		c.set("X-Amz-Version-Id", wireVersion(o))
 	}
 	if part > 0 && len(o.Parts) > 0 {
-		h["X-Amz-Mp-Parts-Count"] = []string{strconv.Itoa(len(o.Parts))}
+		c.set("X-Amz-Mp-Parts-Count", strconv.Itoa(len(o.Parts)))
 	}
 	if mode := c.r.Header["X-Amz-Checksum-Mode"]; mode != nil && strings.EqualFold(mode[0], "ENABLED") {
 		if s.n == o.Size && (part == 0 || len(o.Parts) == 0) {

@@ -58,10 +58,9 @@ func (c *call) putObject() error {
 		p.Discard()
 		return err
 	}
-	rh := c.w.Header()
-	rh["ETag"] = []string{`"` + put.ETag + `"`}
-	rh["X-Amz-Object-Size"] = []string{strconv.FormatInt(put.Size, 10)}
-	setChecksums(rh, sums)
+	c.set("ETag", `"`+put.ETag+`"`)
+	c.set("X-Amz-Object-Size", strconv.FormatInt(put.Size, 10))
+	setChecksums(c.w.Header(), sums)
 	c.setVersion(put)
 	return c.ok()
 }
@@ -99,7 +98,7 @@ func (c *call) setVersion(o *bucket.Object) {
 	if o == nil || o.Null {
 		return
 	}
-	c.w.Header()["X-Amz-Version-Id"] = []string{wireVersion(o)}
+	c.set("X-Amz-Version-Id", wireVersion(o))
 }
 
 // checkKey refuses keys whose path leaves the bucket, as AWS does: "..", "a/../../b".

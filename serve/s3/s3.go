@@ -49,6 +49,7 @@ type Handler struct {
 	keys  *access.Keys
 	o     Options
 	cache sigv4.Cache
+	open  handles
 	boot  uint64
 	count atomic.Uint64
 }
@@ -90,18 +91,36 @@ type call struct {
 	path string // object named by the request, or ""
 
 	b       *bucket.Bucket // the bucket, once authorised
-	started bool           // the response's status has been sent
-	gone    bool           // the client doesn't take the response any more
+	now     *bucket.View   // the bucket as it was then, until view hands it out
+	values  [16]string     // holds the values of response headers, so that they take one allocation
+	used    int
+	started bool // the response's status has been sent
+	gone    bool // the client doesn't take the response any more
 }
 
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{Handler: h, w: w, r: r, id: h.requestID()}
-	w.Header()["X-Amz-Request-Id"] = []string{c.id}
-	err := c.serve()
-	if err != nil {
+	c.set("X-Amz-Request-Id", c.id)
+	defer func() {
+		if c.now != nil {
+			c.now.Close()
+		}
+	}()
+	if err := c.serve(); err != nil {
 		c.fail(err)
 	}
+}
+
+// set sets a response header, whose name must be in canonical form.
+func (c *call) set(name, value string) {
+	if c.used == len(c.values) {
+		c.w.Header()[name] = []string{value}
+		return
+	}
+	c.values[c.used] = value
+	c.used++
+	c.w.Header()[name] = c.values[c.used-1 : c.used : c.used]
 }
 
 // requestID returns 16 hexadecimal digits that no other request of this process has.
@@ -255,7 +274,7 @@ func (c *call) authorise(op *operation) error {
 		}
 		return nil
 	}
-	b, err := c.openBucket(c.name)
+	b, v, err := c.open.find(c.r.Context(), c.store, c.name)
 	if err != nil {
 		// A scoped key doesn't learn which other buckets exist.
 		if errors.Is(err, fault.NoSuchBucket) && !c.key.Root {
@@ -263,13 +282,13 @@ func (c *call) authorise(op *operation) error {
 		}
 		return err
 	}
+	c.b, c.now = b, v
 	if !c.key.Allows(op.action, b.ID()) {
 		return fault.AccessDenied
 	}
 	if !c.expectedOwner("X-Amz-Expected-Bucket-Owner") {
 		return fault.AccessDenied
 	}
-	c.b = b
 	return nil
 }
 
@@ -281,9 +300,9 @@ func (c *call) expectedOwner(header string) bool {
 
 // openBucket finds a bucket by name.
 func (c *call) openBucket(name string) (*bucket.Bucket, error) {
-	b, err := c.store.Bucket(c.r.Context(), name)
-	if errs.Is(err, errs.NotFound) || errs.Is(err, errs.Invalid) {
-		return nil, fault.NoSuchBucket.With("BucketName", name)
+	b, v, err := c.open.find(c.r.Context(), c.store, name)
+	if err == nil {
+		v.Close()
 	}
 	return b, err
 }
@@ -293,6 +312,10 @@ func (c *call) view(ctx context.Context) (*bucket.View, error) {
 	at, err := c.snapshotAt()
 	if err != nil {
 		return nil, err
+	}
+	if v := c.now; at == 0 && v != nil {
+		c.now = nil
+		return v, nil
 	}
 	if at == 0 {
 		return c.b.View(ctx)

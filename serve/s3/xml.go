@@ -213,7 +213,7 @@ func (c *call) noContent() error {
 
 // ok answers 200 without a body.
 func (c *call) ok() error {
-	c.w.Header()["Content-Length"] = []string{"0"}
+	c.set("Content-Length", "0")
 	c.started = true
 	c.w.WriteHeader(http.StatusOK)
 	return nil
