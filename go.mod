@@ -62,4 +62,8 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require golang.org/x/tools v0.51.0 // indirect
+require (
+	github.com/itchyny/gojq v0.12.17
+	github.com/itchyny/timefmt-go v0.1.6 // indirect
+	golang.org/x/tools v0.51.0 // indirect
+)

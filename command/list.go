@@ -5,6 +5,7 @@ import (
 	"agentrun.dev/command/coreutils"
 	"agentrun.dev/command/find"
 	"agentrun.dev/command/grep"
+	"agentrun.dev/command/jq"
 	"agentrun.dev/command/sed"
 	"agentrun.dev/command/sort"
 )
@@ -35,6 +36,7 @@ var list = []Command{
 	{"gawk", awk.Awk},
 	{"grep", grep.Grep},
 	{"head", coreutils.Head},
+	{"jq", jq.Jq},
 	{"ln", coreutils.Ln},
 	{"ls", coreutils.Ls},
 	{"mawk", awk.Awk},
