@@ -40,6 +40,9 @@ func (sh *Shell) assign(a *syntax.Assign) bool {
 		if target == name && (!v.set || v.str == "") {
 			return sh.retarget(name, value)
 		}
+		if t, _ := sh.find(target); t != nil && t.attr&attrNameref != 0 && t.set && t.str != "" {
+			return false // a circle, which resolve has reported
+		}
 		if sub != "" {
 			return sh.assignElement(target, sub, value, a.Append)
 		}

@@ -56,6 +56,12 @@ func (sh *Shell) stmt(s *syntax.Stmt) {
 func (sh *Shell) onlyRedirs(redirs []*syntax.Redirect) {
 	mark := len(sh.procFds)
 	sh.substSt = -1
+	for _, r := range redirs {
+		if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
+			sh.redirsAside(redirs)
+			return
+		}
+	}
 	undo, ok := sh.redirect(redirs, true)
 	sh.restoreFds(undo)
 	sh.closeProcFds(mark)
@@ -67,6 +73,26 @@ func (sh *Shell) onlyRedirs(redirs []*syntax.Redirect) {
 		sh.status = 1
 	}
 	sh.checkErr()
+}
+
+// redirsAside performs redirections without a command in a process of their own, where bash does it too if a variable is
+// to hold the descriptor: so the variable isn't set.
+func (sh *Shell) redirsAside(redirs []*syntax.Redirect) {
+	child, sub := sh.fork()
+	if child == nil {
+		sh.done(254)
+		return
+	}
+	sub.start(func(s *Shell) {
+		if _, ok := s.redirect(redirs, false); !ok {
+			s.status = 1
+		} else {
+			s.status = 0
+		}
+	})
+	if st, err := sh.p.WaitQuiet(child); err == nil {
+		sh.done(st)
+	}
 }
 
 // compound starts any command but a simple one.

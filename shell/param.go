@@ -892,7 +892,17 @@ func (sh *Shell) emit(e *expander, o operand, quoted bool) {
 				e.has = true
 			} else {
 				e.addSplit(s)
+				if s == "" && i+1 < len(o.vals) && e.keepsEmpty() {
+					e.has = true
+				}
 			}
 		}
 	}
+}
+
+// keepsEmpty tells that an empty parameter of an unquoted $@ stays a field: bash joins them with IFS's first character and
+// splits again, which loses them only where that is white space.
+func (e *expander) keepsEmpty() bool {
+	ifs := e.sh.ifs()
+	return ifs != "" && !isIFSSpace(ifs[0])
 }

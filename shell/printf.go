@@ -257,11 +257,10 @@ func (st *printfState) convert(c byte, sp spec, text string) {
 		st.digits(sign, strconv.FormatUint(u, 10), sp)
 	case 'u':
 		s, _ := st.next()
-		n, _ := st.integer(s)
-		st.digits("", strconv.FormatUint(uint64(n), 10), sp)
+		st.digits("", strconv.FormatUint(st.unsigned(s), 10), sp)
 	case 'o':
 		s, _ := st.next()
-		n, _ := st.integer(s)
+		n := st.unsigned(s)
 		d := strconv.FormatUint(uint64(n), 8)
 		if sp.alt && d[0] != '0' {
 			d = "0" + d
@@ -269,7 +268,7 @@ func (st *printfState) convert(c byte, sp spec, text string) {
 		st.digits("", d, sp)
 	case 'x', 'X':
 		s, _ := st.next()
-		n, _ := st.integer(s)
+		n := st.unsigned(s)
 		d, pre := strconv.FormatUint(uint64(n), 16), ""
 		if sp.alt && n != 0 {
 			pre = "0x"
@@ -347,13 +346,8 @@ func (st *printfState) integer(s string) (int64, bool) {
 	end := numberEnd(t)
 	n, err := strconv.ParseInt(t[:end], 0, 64)
 	if err != nil && errors.Is(err, strconv.ErrRange) {
-		if u, err2 := strconv.ParseUint(strings.TrimPrefix(t[:end], "+"), 0, 64); err2 == nil {
-			n = int64(u)
-			err = nil
-		} else {
-			st.sh.errorf("printf: warning: %s: Numerical result out of range", s)
-			return n, false
-		}
+		st.sh.errorf("printf: warning: %s: Numerical result out of range", s)
+		return n, false
 	}
 	if end < len(t) || end == 0 {
 		if end == 0 {
@@ -369,6 +363,25 @@ func (st *printfState) integer(s string) (int64, bool) {
 		st.fail = true
 	}
 	return n, err == nil
+}
+
+// unsigned reads an argument as C's strtoumax does: a minus sign wraps around.
+func (st *printfState) unsigned(s string) uint64 {
+	t := strings.TrimLeft(s, " \t\n\r\v\f")
+	digits := strings.TrimLeft(t[:numberEnd(t)], "+-")
+	if numberEnd(t) != len(t) || len(digits) < 19 {
+		n, _ := st.integer(s)
+		return uint64(n)
+	}
+	u, err := strconv.ParseUint(digits, 0, 64)
+	if err != nil {
+		st.sh.errorf("printf: warning: %s: Numerical result out of range", s)
+		return math.MaxUint64
+	}
+	if t[0] == '-' {
+		return -u
+	}
+	return u
 }
 
 // numberEnd returns how much of s is an integer constant of C.

@@ -3,6 +3,7 @@ package shell
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -383,6 +384,7 @@ func (sh *Shell) background(s *syntax.Stmt) {
 	fg.Background, fg.Disown, fg.Coprocess = false, false, false
 	sub.noerr = 0
 	sub.start(func(x *Shell) { x.body([]*syntax.Stmt{&fg}) })
+	runtime.Gosched() // jobs begin in the order in which they were started, as far as that can be had
 	j := sh.addJob([]*proc.Process{child}, sh.nodeText(&fg))
 	sh.lastBg = child.Pid()
 	if sh.opts.interactive {

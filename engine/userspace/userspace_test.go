@@ -73,7 +73,7 @@ func TestExec(t *testing.T) {
 		{"own environment", Cmd{Args: []string{"bash", "-c", "echo $Y"}, Env: []string{"Y=2"}}, "2\n", 0},
 		{"directory", Cmd{Args: []string{"bash", "-c", "pwd"}, Dir: "/tmp"}, "/tmp\n", 0},
 		{"script file", bash(`printf '#!/bin/sh\necho "s:$1"\n' > /tmp/s; printf 'echo plain $0\n' > /tmp/p; umask 0; /bin/sh /tmp/s x; bash /tmp/p`), "s:x\nplain /tmp/p\n", 0},
-		{"in the background", bash("{ echo late; } & echo early; wait"), "early\nlate\n", 0},
+		{"in the background", bash("{ nap 30; echo late; } & echo early; wait"), "early\nlate\n", 0},
 		{"what is left in the background", bash("(nap 10; echo late) &"), "late\n", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

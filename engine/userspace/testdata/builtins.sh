@@ -1,5 +1,6 @@
 #### printf
 printf '%s %d %5d|%-5d|%05d %x %X %o %c %%\n' a 42 42 42 42 255 255 8 xyz; printf '%s\n' a b c; printf '%s-%s\n' 1 2 3; printf '%5.2f %e %g %g\n' 3.14159 1234.5 0.0001 1e10; printf '%b' 'a\tb\n' 'c\0101\n'; printf '%q\n' 'a b'; printf -v x '%03d' 7; echo $x; printf '%*d|%-*d|\n' 5 1 5 2; printf '%.3s|%10s|%-10s|\n' abcdef r l; printf '%d\n' "'a" 0x1f 010; printf 'no args %s %d\n'; printf '\x41\u00e9\n'; printf '%(%Y)T\n' 0; printf '%+d % d %#x %#o\n' 5 5 255 8; printf -- '-%s\n' x; printf '%d\n' abc 2>/dev/null; echo $?; printf '%i %u\n' -1 3; a=(1 2); printf '<%s>' "${a[@]}"; echo; printf -v arr[2] z; echo ${arr[2]}
+printf '%u %d %x\n' 18446744073709551615 9223372036854775807 -1; printf '%u\n' -18446744073709551615 2>/dev/null
 #### echo
 echo -n a; echo -e 'b\tc\\d\x41\0101' ; echo -E 'a\nb'; echo -ne 'x\n'; echo -- x; echo -z; echo -e 'stop\cnot'; echo; echo "a  b" c; echo -nE 'q\n'; echo
 #### read

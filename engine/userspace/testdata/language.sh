@@ -78,6 +78,8 @@ b; printf '%q ' 'a b' "it's" $'n\n' '' '$x' ; echo; echo ${x:+"q$x"}; set -- "a 
 IFS=:; x=a:b::c:; set -- $x; echo $#; printf '[%s]' "$@"; echo; IFS=' :'; x=' a : b '; set -- $x; printf '[%s]' "$@"; echo
 IFS=; x='a b'; set -- $x; echo $#; unset IFS; x='  a   b  '; set -- $x; echo $# "[$*]"; IFS=,; set -- 1 2 3; echo "$*" $*; unset IFS; y="$*"; echo $y
 read a b c <<< ' 1  2  3 4 '; echo "[$a][$b][$c]"; IFS=: read a b <<< 'x:y:z'; echo "[$a][$b]"; IFS=: read a b <<< 'x:y:'; echo "[$a][$b]"; echo -e 'a\\b\nc' | { read l; echo "$l"; read -r m; echo $m; }
+set -- one "" two; IFS=x; for i in $@; do echo =$i=; done; unset IFS; for i in $@; do echo =$i=; done
+{bare}>f; : {named}>g; echo "[$bare] $((named >= 10))"
 #### globs
 touch a.txt b.txt .hid 'sp ace' c.md; mkdir -p d/e; touch d/x.txt d/e/y.txt; echo *.txt * .h* [ab].* ?.md d/*; echo nomatch*; shopt -s nullglob; echo [no*]; shopt -u nullglob
 shopt -s dotglob; echo *; shopt -u dotglob; shopt -s globstar; echo **/*.txt; echo **/; shopt -s extglob
