@@ -179,9 +179,9 @@ command's own; 125 AgentRun itself failed, 126 the command can't be run, 127 the
 	}
 	root.SuggestionsMinimumDistance = 2
 	f := root.PersistentFlags()
-	f.StringVar(&a.endpoint, "endpoint", "", "the server's API (default AGENTRUN_ENDPOINT, else the server that 'up' started)")
-	f.StringVar(&a.key, "key", "", "API key <id>.<secret> (default AGENTRUN_API_KEY, else the key of that server)")
-	f.StringVar(&a.caCert, "ca-cert", "", "file with certificates to trust, in PEM (default AGENTRUN_CA_CERT)")
+	f.StringVar(&a.endpoint, "endpoint", "", "`URL` of the server's API (default AGENTRUN_ENDPOINT, else the server that 'up' started)")
+	f.StringVar(&a.key, "key", "", "API key, `ID.SECRET` (default AGENTRUN_API_KEY, else the key of that server)")
+	f.StringVar(&a.caCert, "ca-cert", "", "`FILE` with certificates to trust, in PEM (default AGENTRUN_CA_CERT)")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.buckets(), a.snapshots(), a.forks(), a.diff(), a.merge(), a.rebase(), a.keys(), a.usage(), a.cp(), a.env())
 	if a.Name == "agentrun" {
@@ -194,7 +194,7 @@ command's own; 125 AgentRun itself failed, 126 the command can't be run, 127 the
 // prepare gives every command what all have in common.
 func (a *app) prepare(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return errs.New(errs.Invalid, c.CommandPath(), "", err).WithHint("see '" + c.CommandPath() + " --help'")
+		return errs.New(errs.Invalid, subcommand(c), "", err).WithHint("see '" + c.CommandPath() + " --help'")
 	})
 	cmd.Flags().SortFlags = false
 	cmd.DisableFlagsInUseLine = true
@@ -207,7 +207,7 @@ func (a *app) prepare(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return errs.New(errs.Invalid, c.CommandPath(), "", err).WithHint("usage: " + c.UseLine())
+				return errs.New(errs.Invalid, subcommand(c), "", plainly(err, len(args))).WithHint("usage: " + c.UseLine())
 			}
 			return nil
 		}
@@ -231,6 +231,23 @@ func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Comman
 	return g
 }
 
+// subcommand returns a command's path without the program's name, which every error begins with anyway.
+func subcommand(cmd *cobra.Command) string {
+	return strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()), " ")
+}
+
+// plainly says of how many arguments there are in words, where cobra says "accepts 1 arg(s), received 0".
+func plainly(err error, n int) error {
+	want, ok := strings.CutPrefix(err.Error(), "accepts ")
+	if !ok {
+		if want, ok = strings.CutPrefix(err.Error(), "requires "); !ok {
+			return err
+		}
+	}
+	want, _, _ = strings.Cut(want, " arg(s)")
+	return fmt.Errorf("want %s, got %d", strings.Replace(want+" arguments", "1 arguments", "1 argument", 1), n)
+}
+
 func unknownCommand(cmd *cobra.Command, name string) error {
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2
@@ -239,7 +256,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	if s := cmd.SuggestionsFor(name); len(s) > 0 {
 		hint = "did you mean '" + cmd.CommandPath() + " " + strings.Join(s, "' or '"+cmd.CommandPath()+" ") + "'?"
 	}
-	return errs.Msg(errs.Invalid, cmd.CommandPath(), name, "no such command").WithHint(hint)
+	return errs.Msg(errs.Invalid, subcommand(cmd), name, "no such command").WithHint(hint)
 }
 
 // example sets a help text's examples under the program's own name.

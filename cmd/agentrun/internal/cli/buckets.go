@@ -40,8 +40,8 @@ and shares all its data: it takes a moment and no space, however large the other
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&in.ForkOf, "fork-of", "", "bucket to fork")
-	f.StringVar(&in.At, "source-snapshot", "", "snapshot of it: version, name or time (default: as it is now)")
+	f.StringVar(&in.ForkOf, "fork-of", "", "`BUCKET` to fork")
+	f.StringVar(&in.At, "source-snapshot", "", "`SNAPSHOT` of it: version, name or time (default: as it is now)")
 	f.BoolVar(&in.Versioning, "versioning", false, "keep every version of each object")
 	f.BoolVar(&in.Snapshots, "enable-snapshots", false, "accepted for Tigris' sake: every bucket can take snapshots")
 	a.bucketFlag(cmd, "fork-of")
@@ -81,7 +81,7 @@ func (a *app) bucketsList() *cobra.Command {
 			return a.list(ctx, c, forksOf, false)
 		}),
 	}
-	cmd.Flags().StringVar(&forksOf, "forks-of", "", "only the forks of this bucket")
+	cmd.Flags().StringVar(&forksOf, "forks-of", "", "only the forks of this `BUCKET`")
 	a.bucketFlag(cmd, "forks-of")
 	return cmd
 }

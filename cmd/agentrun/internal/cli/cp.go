@@ -96,7 +96,7 @@ written beneath TARGET only, whatever their keys say.`,
 		},
 	}
 	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "everything beneath a folder or prefix")
-	cmd.Flags().IntVar(&jobs, "jobs", 32, "how many files at once")
+	cmd.Flags().IntVar(&jobs, "jobs", 32, "how many files at once, 1 to 256: `N`")
 	return cmd
 }
 

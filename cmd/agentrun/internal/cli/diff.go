@@ -57,7 +57,7 @@ With --json, each line is an object of JSON: an 'item' per change, at the end a 
 	f := cmd.Flags()
 	f.BoolVar(&stat, "stat", false, "only how much changed, by the first part of the keys")
 	f.BoolVar(&content, "content", false, "the changed lines of objects that are text")
-	f.StringVar(&prefix, "prefix", "", "only keys that begin with this")
+	f.StringVar(&prefix, "prefix", "", "only keys that begin with `PREFIX`")
 	return cmd
 }
 

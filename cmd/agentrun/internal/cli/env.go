@@ -49,8 +49,8 @@ the shell to take in. The key is the one that this program would use itself: giv
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&shell, "shell", "", "sh, bash, zsh, fish, powershell or cmd (default: from SHELL)")
-	cmd.Flags().StringVar(&bucketName, "bucket", "", "also set TIGRIS_STORAGE_BUCKET")
+	cmd.Flags().StringVar(&shell, "shell", "", "`SHELL`: sh, bash, zsh, fish, powershell or cmd (default: from the variable SHELL)")
+	cmd.Flags().StringVar(&bucketName, "bucket", "", "also set TIGRIS_STORAGE_BUCKET, to `BUCKET`")
 	a.bucketFlag(cmd, "bucket")
 	return cmd
 }

@@ -49,8 +49,8 @@ either is not seen by the other.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVarP(&in.Name, "name", "n", "", "the fork's name (needed)")
-	f.StringVar(&in.At, "snapshot", "", "version, name or time (default: as it is now)")
+	f.StringVarP(&in.Name, "name", "n", "", "the fork's `NAME` (needed)")
+	f.StringVar(&in.At, "snapshot", "", "`SNAPSHOT` to start from: version, name or time (default: as BASE is now)")
 	return cmd
 }
 
@@ -138,7 +138,7 @@ forked, compared and read, whatever is written or deleted later.`,
 			return nil
 		}),
 	}
-	cmd.Flags().StringVar(&expires, "expires", "", "delete it after so long: 90m, 24h, 7d (default: never)")
+	cmd.Flags().StringVar(&expires, "expires", "", "delete it after `TIME`: 90m, 24h, 7d (default: never)")
 	return cmd
 }
 

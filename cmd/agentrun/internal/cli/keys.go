@@ -67,9 +67,9 @@ void once its bucket is deleted, even if the name comes back. The secret is show
 		}),
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&scopes, "bucket", nil, "a bucket that the key is for, with :ro to only read it (repeatable)")
-	f.StringVar(&in.Name, "name", "", "what to call the key")
-	f.StringVar(&expires, "expires", "", "revoke it after so long: 90m, 24h, 7d (default: never)")
+	f.StringArrayVar(&scopes, "bucket", nil, "a `BUCKET` that the key is for, with :ro to only read it (repeatable)")
+	f.StringVar(&in.Name, "name", "", "`NAME` of the key, for people")
+	f.StringVar(&expires, "expires", "", "revoke it after `TIME`: 90m, 24h, 7d (default: never)")
 	f.BoolVar(&in.Root, "root", false, "a key that may do everything")
 	a.bucketFlag(cmd, "bucket")
 	return cmd

@@ -79,7 +79,7 @@ the store in a directory is collected, which no server may have open.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&data, "data", "", "directory of a store that no server has open")
+	cmd.Flags().StringVar(&data, "data", "", "`DIR` of a store that no server has open")
 	return cmd
 }
 
@@ -111,7 +111,7 @@ no server may have open.`,
 	f := cmd.Flags()
 	f.BoolVar(&in.Repair, "repair", false, "correct what can be corrected")
 	f.BoolVar(&in.Payload, "payload", false, "read every byte and check it, not only that it is there")
-	f.StringVar(&data, "data", "", "directory of a store that no server has open")
+	f.StringVar(&data, "data", "", "`DIR` of a store that no server has open")
 	return cmd
 }
 

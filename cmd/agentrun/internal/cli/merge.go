@@ -35,7 +35,7 @@ All of it arrives at once, or nothing. The fork stays as it is.` + mergeLong,
 			return a.join(ctx, "merge", args[0], in, c.Merge)
 		}),
 	}
-	cmd.Flags().StringVar(&in.Into, "into", "", "bucket to merge into (default: the fork's parent)")
+	cmd.Flags().StringVar(&in.Into, "into", "", "`BUCKET` to merge into (default: the fork's parent)")
 	a.bucketFlag(cmd, "into")
 	joinFlags(cmd, &in)
 	return cmd
@@ -61,7 +61,7 @@ func (a *app) rebase() *cobra.Command {
 }
 
 func joinFlags(cmd *cobra.Command, in *api.Merge) {
-	cmd.Flags().StringVar(&in.Conflicts, "conflicts", api.Fail, "what to do where both sides changed a key: fail, ours, theirs")
+	cmd.Flags().StringVar(&in.Conflicts, "conflicts", api.Fail, "where both sides changed a key, `SIDE` wins: fail (none does), ours, theirs")
 	cmd.Flags().BoolVar(&in.DryRun, "dry-run", false, "only say what would happen")
 	yesFlag(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("conflicts", cobra.FixedCompletions([]string{api.Fail, api.Ours, api.Theirs}, cobra.ShellCompDirectiveNoFileComp))

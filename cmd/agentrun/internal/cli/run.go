@@ -59,11 +59,11 @@ there is none.`,
 	}
 	fs := cmd.Flags()
 	fs.SetInterspersed(false) // the command's own flags are its own
-	fs.StringArrayVar(&f.buckets, "bucket", nil, "a bucket, the first at /workspace, others at /NAME (repeatable)")
-	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "a folder of this machine (repeatable)")
-	fs.StringVarP(&f.dir, "workdir", "w", "", "start directory (default /workspace)")
-	fs.StringArrayVarP(&f.env, "env", "e", nil, "a variable of the command's environment (repeatable)")
-	fs.StringVar(&f.data, "data", "", "directory of a store that no server has open")
+	fs.StringArrayVar(&f.buckets, "bucket", nil, "a bucket, `NAME[:PATH][:ro]`; the first is at /workspace, others at /NAME (repeatable)")
+	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "a folder of this machine, `HOSTDIR:PATH[:ro]` (repeatable)")
+	fs.StringVarP(&f.dir, "workdir", "w", "", "start directory `DIR` (default /workspace)")
+	fs.StringArrayVarP(&f.env, "env", "e", nil, "a variable of the command's environment, `NAME=VALUE` (repeatable)")
+	fs.StringVar(&f.data, "data", "", "`DIR` of a store that no server has open")
 	a.bucketFlag(cmd, "bucket")
 	return cmd
 }

@@ -55,14 +55,14 @@ are at the API's address.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Data, "data", "", "directory of the store (default ~/.local/share/agentrun)")
-	f.StringVar(&c.Listen, "listen", "127.0.0.1:7070", "address of the API")
-	f.StringVar(&c.S3Listen, "s3-listen", "127.0.0.1:7071", "address of S3")
-	f.StringVar(&c.TLSCert, "tls-cert", "", "file with the certificate, in PEM")
-	f.StringVar(&c.TLSKey, "tls-key", "", "file with its private key, in PEM")
+	f.StringVar(&c.Data, "data", "", "`DIR` of the store (default ~/.local/share/agentrun)")
+	f.StringVar(&c.Listen, "listen", "127.0.0.1:7070", "address of the API, `HOST:PORT`")
+	f.StringVar(&c.S3Listen, "s3-listen", "127.0.0.1:7071", "address of S3, `HOST:PORT`")
+	f.StringVar(&c.TLSCert, "tls-cert", "", "`FILE` with the certificate, in PEM")
+	f.StringVar(&c.TLSKey, "tls-key", "", "`FILE` with its private key, in PEM")
 	f.BoolVar(&c.SelfSigned, "tls-self-signed", false, "make a certificate, and keep it in DIR/tls")
-	f.StringSliceVar(&c.Domains, "s3-domain", nil, "domain below which the first label names a bucket (repeatable)")
-	f.DurationVar(&c.History, "history", time.Hour, "how far back any moment of a bucket can be read")
+	f.StringSliceVar(&c.Domains, "s3-domain", nil, "`DOMAIN` below which the first label names a bucket (repeatable)")
+	f.DurationVar(&c.History, "history", time.Hour, "`TIME` for which any past moment of a bucket can be read")
 	return cmd
 }
 
