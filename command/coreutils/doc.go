@@ -4,7 +4,11 @@
 // line; the function reads it with T.Parse and works through the T, see package tool.
 package coreutils
 
-import "agentrun.dev/command/tool"
+import (
+	"strconv"
+
+	"agentrun.dev/command/tool"
+)
 
 // names returns the operands, or standard input if there are none.
 func names(operands []string) []string {
@@ -28,3 +32,5 @@ func noOperands(t *tool.T, operands []string) {
 		t.Extra(1, operands[0])
 	}
 }
+
+func itoa(n int) string { return strconv.Itoa(n) }
