@@ -25,7 +25,7 @@ type machineAt struct {
 	n     atomic.Int64 // operations so far
 	at    int64        // the power goes at this one; 0: never
 	off   atomic.Bool
-	armed atomic.Bool // not while Pebble makes its directory, which it doesn't do crash-safely
+	armed atomic.Bool   // not while Pebble makes its directory, which it doesn't do crash-safely
 	cut   chan struct{} // closed when after is there
 	rng   *rand.Rand
 	after *vfs.MemFS // what is left of fs
