@@ -66,6 +66,7 @@ var list = []Command{
 	{"sha512sum", coreutils.Sha512sum},
 	{"sleep", coreutils.Sleep},
 	{"sort", sort.Sort},
+	{"stat", coreutils.Stat},
 	{"tac", coreutils.Tac},
 	{"tail", coreutils.Tail},
 	{"tee", coreutils.Tee},
