@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"agentrun.dev"
@@ -141,7 +143,7 @@ func (s *Store) ListPage(ctx context.Context, p Page, f func(*Info) error) error
 	return err
 }
 
-// ForksOf returns the living forks of a bucket.
+// ForksOf returns the living forks of a bucket, in order of their names.
 func (s *Store) ForksOf(ctx context.Context, name string) ([]*Info, error) {
 	id, err := s.resolve(ctx, name)
 	if err != nil {
@@ -169,6 +171,7 @@ func (s *Store) ForksOf(ctx context.Context, name string) ([]*Info, error) {
 		}
 		list = append(list, i)
 	}
+	slices.SortFunc(list, func(a, b *Info) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
 }
 
