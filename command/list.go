@@ -48,6 +48,7 @@ var list = []Command{
 	{"mkdir", coreutils.Mkdir},
 	{"mktemp", coreutils.Mktemp},
 	{"mv", coreutils.Mv},
+	{"nl", coreutils.Nl},
 	{"paste", coreutils.Paste},
 	{"printenv", coreutils.Printenv},
 	{"printf", coreutils.Printf},
