@@ -185,44 +185,9 @@ func (f *ifFrame) step(sh *Shell) {
 	}
 }
 
-// loop is what all loops share.
-type loop struct {
-	raised
-	last int // status of the last body
-}
-
-func (l *loop) enter(sh *Shell) { sh.loops++ }
-
 func (l *loop) leave(sh *Shell) {
 	l.lower(sh)
 	sh.loops--
-}
-
-// caught handles break and continue; again tells that the loop goes on.
-func (l *loop) caught(sh *Shell) (taken, again bool) {
-	switch sh.ctl {
-	case ctlBreak, ctlContinue:
-		l.lower(sh)
-		if sh.ctlN--; sh.ctlN > 0 {
-			return false, false
-		}
-		again = sh.ctl == ctlContinue
-		sh.ctl = ctlNone
-		l.last = sh.status
-		if !again {
-			sh.pop()
-		}
-		return true, again
-	}
-	return false, false
-}
-
-// whileFrame runs while and until.
-type whileFrame struct {
-	loop
-	c    *syntax.WhileClause
-	cond bool
-	ran  bool
 }
 
 func (f *whileFrame) step(sh *Shell) {
@@ -249,15 +214,6 @@ func (f *whileFrame) catch(sh *Shell) bool {
 	taken, _ := f.caught(sh)
 	f.cond = false
 	return taken
-}
-
-// forFrame runs for name in words.
-type forFrame struct {
-	loop
-	c     *syntax.ForClause
-	name  string
-	words []string
-	i     int
 }
 
 func (f *forFrame) step(sh *Shell) {
@@ -293,14 +249,6 @@ func (f *forFrame) step(sh *Shell) {
 func (f *forFrame) catch(sh *Shell) bool {
 	taken, _ := f.caught(sh)
 	return taken
-}
-
-// cForFrame runs for ((init; cond; post)).
-type cForFrame struct {
-	loop
-	c     *syntax.ForClause
-	l     *syntax.CStyleLoop
-	stage uint8 // 0 init, 1 cond, 2 post
 }
 
 func (f *cForFrame) step(sh *Shell) {
@@ -355,15 +303,6 @@ func (f *cForFrame) step(sh *Shell) {
 func (f *cForFrame) catch(sh *Shell) bool {
 	taken, _ := f.caught(sh)
 	return taken
-}
-
-// selectFrame runs select name in words.
-type selectFrame struct {
-	loop
-	c       *syntax.ForClause
-	name    string
-	words   []string
-	listing bool
 }
 
 func (f *selectFrame) step(sh *Shell) {

@@ -1,0 +1,223 @@
+package shell
+
+import (
+	"strings"
+	"syscall"
+
+	"agentrun.dev/proc"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// external runs a command that is a file.
+func (sh *Shell) external(c *syntax.CallExpr, redirs []*syntax.Redirect, mark int, args []string, tail bool) {
+	var temp bool
+	if len(c.Assigns) > 0 {
+		temp = true
+		sh.pushTemp(c.Assigns)
+		if sh.opts.xtrace {
+			sh.traceArgs(args)
+		}
+	}
+	st, ended := sh.spawn(redirs, args, tail && len(sh.traps) == 0 && len(sh.jobs) == 0 && sh.subshellTail())
+	if temp {
+		sh.popScope()
+	}
+	sh.closeProcFds(mark)
+	if ended {
+		sh.exitTrap = true
+		sh.exitNow(st)
+		return
+	}
+	sh.done(st)
+}
+
+// subshellTail tells whether nothing waits for this process's own work after the command.
+func (sh *Shell) subshellTail() bool { return sh.noerr == 0 || sh.subshell > 0 }
+
+// spawn runs a file in a child, or, with tail, in place of this shell. ended tells that it was the latter.
+func (sh *Shell) spawn(redirs []*syntax.Redirect, args []string, tail bool) (status int, ended bool) {
+	sh.reap()
+	env := sh.environ()
+	if tail {
+		if _, ok := sh.redirect(redirs, false); !ok {
+			return 1, false
+		}
+		prog, argv, st := sh.program(sh.p, args)
+		if prog == nil {
+			return sh.notFound(args, st), false
+		}
+		sh.p.SetEnviron(env)
+		return sh.p.Become(prog, argv), true
+	}
+	child, err := sh.p.Fork()
+	if err != nil {
+		sh.errorf("fork: %s", forkError(err))
+		return 254, false
+	}
+	child.SetEnviron(env)
+	parent := sh.p
+	sh.p = child // redirections are the child's
+	_, ok := sh.redirect(redirs, false)
+	var prog proc.Program
+	var argv []string
+	st := 1
+	if ok {
+		prog, argv, st = sh.program(child, args)
+		if prog == nil {
+			st = sh.notFound(args, st)
+		}
+	}
+	sh.p = parent
+	if prog == nil {
+		child.Abandon(st)
+		sh.p.WaitQuiet(child)
+		return st, false
+	}
+	child.SetArgs(argv)
+	child.Start(execProgram{prog})
+	st, err = sh.p.WaitQuiet(child)
+	if err != nil {
+		return 128 + proc.SIGKILL, false
+	}
+	sh.reportSignal(child)
+	return st, false
+}
+
+// execProgram is a program that starts as after exec.
+type execProgram struct{ prog proc.Program }
+
+func (e execProgram) Run(p *proc.Process) int { return p.Become(e.prog, p.Args()) }
+
+func forkError(err error) string {
+	if err == syscall.EAGAIN {
+		return "retry: Resource temporarily unavailable"
+	}
+	return strerror(err)
+}
+
+// reportSignal tells of a child that a signal ended, as bash does.
+func (sh *Shell) reportSignal(child *proc.Process) {
+	sig := child.Signaled()
+	if sig == 0 || sig == proc.SIGINT || sig == proc.SIGPIPE {
+		return
+	}
+	if what := sh.p.Sandbox().Exceeded(); what != "" && (sig == proc.SIGXCPU || sig == proc.SIGXFSZ) {
+		sh.errorf("%s: limit exceeded: %s", signalText(sig), what)
+		return
+	}
+	sh.errorf("%5d %s", child.Pid(), signalText(sig))
+}
+
+// program finds what to run; a nil program comes with the status, 127 or 126, after notFound.
+func (sh *Shell) program(p *proc.Process, args []string) (proc.Program, []string, int) {
+	name := args[0]
+	file := name
+	if !strings.Contains(name, "/") {
+		var err error
+		if file, err = sh.findCommand(name); err != nil {
+			return nil, nil, 127
+		}
+	}
+	prog, argv, err := p.Program(file, args)
+	switch err {
+	case nil:
+		return prog, argv, 0
+	case syscall.ENOEXEC:
+		return sh.plainScript(p, file, args)
+	}
+	return nil, nil, errStatus(err)
+}
+
+// plainScript runs a file without #! as a script, unless it looks binary.
+func (sh *Shell) plainScript(p *proc.Process, file string, args []string) (proc.Program, []string, int) {
+	f, err := p.Open(file, syscall.O_RDONLY, 0)
+	if err != nil {
+		return nil, nil, errStatus(err)
+	}
+	buf := make([]byte, 80)
+	n, _ := f.Read(buf)
+	f.Close()
+	line, _, _ := strings.Cut(string(buf[:n]), "\n")
+	if strings.IndexByte(line, 0) >= 0 {
+		return nil, nil, statusBinary
+	}
+	return New(sh.posix), append([]string{"bash", file}, args[1:]...), 0
+}
+
+func errStatus(err error) int {
+	no, _ := err.(syscall.Errno)
+	if no == 0 {
+		no = syscall.EIO
+	}
+	return statusErrno + int(no)
+}
+
+func (sh *Shell) notFound(args []string, code int) int {
+	name := args[0]
+	switch {
+	case code == 127:
+		if fn := sh.funcs["command_not_found_handle"]; fn != nil {
+			sh.nested(func() { sh.callFunc(fn, append([]string{"command_not_found_handle"}, args...)) })
+			return sh.status
+		}
+		if name == "" {
+			sh.errorf("command not found")
+			sh.stderr("")
+			return 127
+		}
+		sh.errorf("%s: command not found", name)
+		return 127
+	case code == statusBinary:
+		sh.errorf("%s: cannot execute binary file: Exec format error", name)
+		return 126
+	}
+	no := syscall.Errno(code - statusErrno)
+	if a, err := sh.p.Stat(name); err == nil && a.Mode.IsDir() {
+		sh.errorf("%s: Is a directory", name)
+		return 126
+	}
+	if no == syscall.ENOENT {
+		if _, err := sh.p.Stat(name); err == nil {
+			head, _ := sh.readFile(name, 4096)
+			line, _, _ := strings.Cut(strings.TrimPrefix(string(head), "#!"), "\n")
+			sh.errorf("%s: %s: bad interpreter: No such file or directory", name, strings.TrimSpace(line))
+			return 127
+		}
+		sh.errorf("%s: %s", name, strerror(no))
+		return 127
+	}
+	sh.errorf("%s: %s", name, strerror(no))
+	return 126
+}
+
+// findCommand finds a command's file in PATH.
+func (sh *Shell) findCommand(name string) (string, error) {
+	if file, ok := sh.hashed[name]; ok {
+		if a, err := sh.p.Stat(file); err == nil && !a.Mode.IsDir() {
+			return file, nil
+		}
+	}
+	path, _ := sh.get("PATH")
+	if path == "" {
+		path = "."
+	}
+	file, err := sh.p.Find(name, path)
+	if err == syscall.EACCES {
+		for _, dir := range strings.Split(path, ":") {
+			f := strings.TrimSuffix(dir, "/") + "/" + name
+			if a, err := sh.p.Stat(f); err == nil && a.Mode.IsRegular() {
+				return f, nil
+			}
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	if sh.opts.hashall {
+		if sh.hashed == nil {
+			sh.hashed = make(map[string]string)
+		}
+		sh.hashed[name] = file
+	}
+	return file, nil
+}

@@ -1,0 +1,217 @@
+package shell
+
+import (
+	"strings"
+
+	"github.com/dlclark/regexp2"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// regexCond does =~ : a POSIX extended expression, whose quoted parts match themselves.
+func (sh *Shell) regexCond(left string, r *syntax.Word) (ok, bad bool) {
+	e := &expander{sh: sh, pattern: true}
+	parts := r.Parts
+	e.regexParts(parts)
+	e.finish()
+	var b strings.Builder
+	for _, f := range e.fields {
+		for _, x := range f {
+			if x.q {
+				b.WriteString(quoteRegex(x.s))
+			} else {
+				b.WriteString(x.s)
+			}
+		}
+	}
+	src := b.String()
+	sh.traceCond(quoteSet(left) + " =~ " + src)
+	opts := regexp2.RegexOptions(regexp2.None)
+	if sh.shopts.get("nocasematch") {
+		opts = regexp2.IgnoreCase
+	}
+	conv, valid := posixRegex(src)
+	re, err := regexp2.Compile(conv, opts)
+	if err != nil || !valid {
+		return false, true
+	}
+	re.MatchTimeout = regexTimeout
+	m, err := re.FindStringMatch(left)
+	if err != nil {
+		return false, true
+	}
+	v := sh.own("BASH_REMATCH")
+	v.attr, v.arr, v.set, v.str = attrIndexed, &indexed{}, true, ""
+	if m == nil {
+		return false, false
+	}
+	m = longest(re, left, m)
+	for i, g := range m.Groups() {
+		v.arr.put(int64(i), g.String())
+	}
+	return true, false
+}
+
+// longest prefers, as POSIX asks, a longer match at the same place, where an alternation took a shorter one.
+func longest(re *regexp2.Regexp, s string, m *regexp2.Match) *regexp2.Match {
+	if !strings.Contains(re.String(), "|") {
+		return m
+	}
+	anchored, err := regexp2.Compile("(?:"+re.String()+")$", regexp2.None)
+	if err != nil {
+		return m
+	}
+	anchored.MatchTimeout = regexTimeout
+	runes := []rune(s)
+	for end := len(runes); end > m.Index+m.Length && len(runes) < 4096; end-- {
+		if x, err := anchored.FindRunesMatchStartingAt(runes[:end], m.Index); err == nil && x != nil && x.Index == m.Index && x.Length > m.Length {
+			return x
+		}
+	}
+	return m
+}
+
+// regexParts is parts, but backslashes of literal text stay, since they quote in the expression.
+func (e *expander) regexParts(parts []syntax.WordPart) {
+	for i, part := range parts {
+		if l, ok := part.(*syntax.Lit); ok {
+			s := l.Value
+			if i == 0 && strings.HasPrefix(s, "~") {
+				s = e.tilde(s, len(parts) > 1)
+			}
+			for {
+				j := strings.IndexByte(s, '\\')
+				if j < 0 || j+1 >= len(s) {
+					e.add(s, false)
+					break
+				}
+				e.add(s[:j], false)
+				_, n := decode(s[j+1:])
+				if s[j+1] != '\n' {
+					e.add(s[j+1:j+1+n], true)
+				}
+				s = s[j+1+n:]
+			}
+			continue
+		}
+		e.parts([]syntax.WordPart{part}, false)
+	}
+}
+
+func quoteRegex(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if strings.IndexByte(`\.[]{}()*+?^$|`, s[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// posixRegex turns an extended expression of POSIX into one of regexp2, whose brackets and backslashes differ.
+func posixRegex(s string) (string, bool) {
+	var b strings.Builder
+	b.WriteString("(?s)")
+	if strings.HasPrefix(s, "*") || strings.HasPrefix(s, "+") || strings.HasPrefix(s, "?") {
+		return s, s[0] == '*'
+	}
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case '\\':
+			if i+1 >= len(s) {
+				return "", false
+			}
+			i++
+			switch {
+			case strings.IndexByte("wWsSbB<>`'", s[i]) >= 0:
+				b.WriteString(map[byte]string{'<': `\b(?=\w)`, '>': `\b(?<=\w)`, '`': `\A`, '\'': `\z`}[s[i]])
+				if strings.IndexByte("wWsSbB", s[i]) >= 0 {
+					b.WriteString(`\` + s[i:i+1])
+				}
+			case s[i] >= '1' && s[i] <= '9':
+				b.WriteString(`\` + s[i:i+1])
+			case isAlnum(s[i]):
+				b.WriteByte(s[i])
+			default:
+				b.WriteString(`\` + s[i:i+1])
+			}
+		case '[':
+			end := i + 1
+			if end < len(s) && s[end] == '^' {
+				end++
+			}
+			if end < len(s) && s[end] == ']' {
+				end++
+			}
+			for end < len(s) && s[end] != ']' {
+				if s[end] == '[' && end+1 < len(s) && strings.IndexByte(":.=", s[end+1]) >= 0 {
+					if k := strings.Index(s[end+2:], s[end+1:end+2]+"]"); k >= 0 {
+						end += k + 3
+					}
+				}
+				end++
+			}
+			if end >= len(s) {
+				return "", false
+			}
+			b.WriteString(bracketRegex(s[i+1 : end]))
+			i = end
+		case '$':
+			b.WriteString(`\z`)
+		case '^':
+			b.WriteString(`\A`)
+		case '(':
+			b.WriteByte('(')
+			if i+1 < len(s) && s[i+1] == '?' {
+				return "", false
+			}
+		case '{':
+			// An interval or itself.
+			j := i + 1
+			for j < len(s) && (s[j] >= '0' && s[j] <= '9' || s[j] == ',') {
+				j++
+			}
+			if j > i+1 && j < len(s) && s[j] == '}' {
+				b.WriteByte('{')
+				if s[i+1] == ',' {
+					b.WriteByte('0')
+				}
+			} else {
+				b.WriteString(`\{`)
+			}
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), true
+}
+
+func bracketRegex(s string) string {
+	var b strings.Builder
+	b.WriteByte('[')
+	if strings.HasPrefix(s, "^") {
+		b.WriteByte('^')
+		s = s[1:]
+	}
+	for i := 0; i < len(s); i++ {
+		if s[i] == '[' && i+1 < len(s) && strings.IndexByte(":.=", s[i+1]) >= 0 {
+			if k := strings.Index(s[i+2:], s[i+1:i+2]+"]"); k >= 0 {
+				name := s[i+2 : i+2+k]
+				if s[i+1] == ':' {
+					b.WriteString(map[string]string{"alpha": `\p{L}`, "digit": `0-9`, "alnum": `\p{L}\p{Nd}`, "upper": `\p{Lu}`, "lower": `\p{Ll}`, "space": `\s`, "blank": ` \t`,
+						"punct": "!-/:-@\\[-`{-~", "cntrl": `\x00-\x1f\x7f`, "graph": `!-~`, "print": ` -~`, "xdigit": `0-9A-Fa-f`, "word": `\w`}[name])
+				} else {
+					b.WriteString(quoteRegex(name))
+				}
+				i += k + 3
+				continue
+			}
+		}
+		if s[i] == '\\' || s[i] == '[' || s[i] == ']' || s[i] == '^' || s[i] == '-' && (i == 0 || i == len(s)-1) {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[i])
+	}
+	b.WriteByte(']')
+	return b.String()
+}
