@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,6 +76,7 @@ func (s *server) listBuckets(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return err
 		}
+		slices.SortFunc(forks, func(a, b *bucket.Info) int { return strings.Compare(a.Name, b.Name) })
 		for _, i := range forks {
 			if r.key.Allows(access.Read, i.ID) {
 				out.Buckets = append(out.Buckets, wireBucket(i))

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -418,7 +419,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("base@first holds %q, %v", b, err)
 	}
 	forks, err := w.Forks(ctx, "base")
-	if err != nil || len(forks) != 4 {
+	if err != nil || len(forks) != 4 || !slices.IsSortedFunc(forks, func(a, b api.Bucket) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Errorf("%d forks, %v", len(forks), err)
 	}
 	if err := w.DeleteBucket(ctx, "base", false); !errs.Is(err, errs.NotEmpty) {
