@@ -256,6 +256,9 @@ func (c *call) listVersions() error {
 	}
 	limit, err := c.limit("max-keys")
 	if err != nil {
+		if text := c.q.Get("max-keys"); strings.HasPrefix(text, "-") {
+			err = fault.Argument("maxKeys", text, "max-keys cannot be negative")
+		}
 		return err
 	}
 	l := &versionListing{listing: listing{prefix: c.q.Get("prefix"), delim: c.q.Get("delimiter"), after: c.q.Get("key-marker"), max: limit}}

@@ -57,6 +57,9 @@ func (c *call) listParts() error {
 	if declared != nil {
 		x.text("ChecksumAlgorithm", declared.Algorithm)
 		x.text("ChecksumType", checksumType(declared.Composite))
+	} else {
+		x.text("ChecksumAlgorithm", "null") // as S3 writes it
+		x.text("ChecksumType", "null")
 	}
 	for i := range parts {
 		p := &parts[i]
@@ -141,8 +144,10 @@ func afterUpload(uploads []*bucket.Upload, key, id string) (rest []*bucket.Uploa
 		return uploads[sort.Search(len(uploads), func(i int) bool { return uploads[i].Key > key || key == "" }):], true
 	}
 	first := sort.Search(len(uploads), func(i int) bool { return uploads[i].Key >= key })
+	// A key without uploads is a place all the same; then the id may be that of a later key.
+	known := first < len(uploads) && uploads[first].Key == key
 	for i, u := range uploads[first:] {
-		if u.ID == id {
+		if u.ID == id && (!known || u.Key == key) {
 			return uploads[first+i+1:], true
 		}
 	}
