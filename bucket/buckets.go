@@ -621,6 +621,9 @@ func (s *Store) unroot(ctx context.Context, t *txn, rec *refRecord) error {
 
 // expire removes what is due: snapshots, history beyond the window, and finished or abandoned uploads.
 func (s *Store) expire(ctx context.Context) error {
+	if err := s.retryUnfinished(ctx); err != nil {
+		return err
+	}
 	now := s.clock.now()
 	type due struct {
 		ref agentrun.RefID

@@ -539,8 +539,28 @@ func (b *builder) abandon(ctx context.Context, err error) {
 	batch.Delete(kvKey(kPending, be64(b.first)))
 	batch.Reclaim = true
 	if err := b.s.kv.Commit(ctx, &batch); err != nil {
-		b.s.log.Warn("an unfinished tree stays until the store is opened again", "error", err)
+		b.s.log.Warn("an unfinished tree stays for now", "error", err)
+		b.s.mu.Lock()
+		b.s.unfinished = append(b.s.unfinished, batch)
+		b.s.mu.Unlock()
 	}
+}
+
+// retryUnfinished removes what abandoned trees left because the disk failed.
+func (s *Store) retryUnfinished(ctx context.Context) error {
+	s.mu.Lock()
+	list := s.unfinished
+	s.unfinished = nil
+	s.mu.Unlock()
+	for i := range list {
+		if err := s.kv.Commit(ctx, &list[i]); err != nil {
+			s.mu.Lock()
+			s.unfinished = append(s.unfinished, list[i:]...)
+			s.mu.Unlock()
+			return err
+		}
+	}
+	return nil
 }
 
 // fold applies a state's index to its tree.

@@ -25,6 +25,9 @@ func (s *Store) Fsck(ctx context.Context, o FsckOptions) (*FsckReport, error) {
 	}
 	s.folds.one.Lock()
 	defer s.folds.one.Unlock()
+	if err := s.retryUnfinished(ctx); err != nil {
+		return nil, err
+	}
 	s.barrier.Lock()
 	defer s.barrier.Unlock()
 	if err := s.commits.commit(&txn{batch: syncBatch()}); err != nil {

@@ -210,7 +210,8 @@ func (m *merging) findBase(ctx context.Context) error {
 }
 
 func (m *merging) commonCut(ctx context.Context) (c cut, err error) {
-	s, src, dst := m.s, m.source.record(), m.target.record()
+	// As they are stored: a merge that is being committed may still fail, and its base with it.
+	s, src, dst := m.s, m.source.stored.Load(), m.target.stored.Load()
 	consider := func(view, at uint64) {
 		if at > c.at {
 			c = cut{view, at}

@@ -33,14 +33,16 @@ func newRun(s *Store) *run { return &run{s: s, uploads: map[string]string{}} }
 
 func (r *run) apply(bucket string, ops ...Op) error {
 	ctx := context.Background()
+	defer func() {
+		for i := range ops {
+			ops[i].Payload.Discard()
+		}
+	}()
 	b, err := r.s.Bucket(ctx, bucket)
 	if err != nil {
 		return err
 	}
 	res, err := b.Apply(ctx, ops, ApplyOptions{})
-	for i := range ops {
-		ops[i].Payload.Discard()
-	}
 	for _, o := range res {
 		if o != nil {
 			r.last = max(r.last, o.Version)

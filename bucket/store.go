@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -65,6 +66,8 @@ type Store struct {
 	names  map[string]struct{} // names being created
 	tick   uint64              // for the order of use
 	folded map[uint64]tree.ID  // views that folds replaced since the last eviction, and by which trees
+
+	unfinished []kv.Batch // what remains to be done for trees that were abandoned
 
 	past   pastCache
 	staged staged
@@ -238,8 +241,12 @@ func (s *Store) Close() error {
 	if err2 := s.segments.Close(); err == nil {
 		err = err2
 	}
-	if err != nil || s.staged.any() || s.unclean.Load() {
-		return err // the next opening looks for orphans
+	switch {
+	case err != nil:
+		// Slots that were freed may come back to life, in any segment.
+		return errors.Join(err, s.mark(0, false))
+	case s.staged.any() || s.unclean.Load():
+		return nil // the next opening looks for orphans
 	}
 	return s.mark(last, true)
 }

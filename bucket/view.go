@@ -62,6 +62,7 @@ func (b *Bucket) ViewAt(ctx context.Context, at agentrun.Version) (*View, error)
 func (r *ref) record() *refRecord {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.recover()
 	return r.rec
 }
 

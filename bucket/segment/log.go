@@ -199,6 +199,18 @@ func (l *deadLog) reserve(n uint64) error {
 	return l.syncLocked()
 }
 
+// restoreLog writes the log anew if it failed, on a disk that was full, say: what it lacks would count as live when the
+// set is opened again, although it has been punched.
+func (s *Set) restoreLog(ctx context.Context) error {
+	s.log.mu.Lock()
+	failed := s.log.err != nil
+	s.log.mu.Unlock()
+	if !failed {
+		return nil
+	}
+	return s.checkpoint(ctx)
+}
+
 func (l *deadLog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -187,7 +187,7 @@ func (s *Set) Close() error {
 	s.bg.Wait()
 	err := s.sync(ctx)
 	s.sealFrozen(ctx)
-	err = errors.Join(err, s.log.close())
+	err = errors.Join(err, s.restoreLog(ctx), s.log.close())
 	s.files.close()
 	return err
 }
