@@ -52,7 +52,11 @@ func (c *call) openBody(fallback, also *algorithm) (*body, error) {
 		return nil, err
 	}
 	if b.alg == nil {
-		if b.alg = fallback; fallback == nil {
+		b.alg = fallback
+		if fallback == nil {
+			b.alg = findAlgorithm(c.r.Header.Get("X-Amz-Checksum-Algorithm")) // minio-go names it and leaves the sum to us
+		}
+		if b.alg == nil {
 			b.alg = algorithms[0]
 		}
 	}

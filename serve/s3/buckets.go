@@ -137,7 +137,7 @@ func (c *call) headBucket() error {
 		return err
 	}
 	h := c.w.Header()
-	h["X-Amz-Bucket-Region"] = []string{c.o.Region}
+	h["X-Amz-Bucket-Region"] = []string{c.region()}
 	h["X-Tigris-Enable-Snapshot"] = []string{strconv.FormatBool(info.Snapshots)}
 	h["X-Tigris-Is-Fork-Parent"] = []string{strconv.FormatBool(info.HasForks)}
 	if p := info.Parent; p != nil {
@@ -229,7 +229,7 @@ func (c *call) listBuckets() error {
 		x.open("Bucket")
 		x.text("Name", b.Name)
 		x.time("CreationDate", b.Created)
-		x.text("BucketRegion", c.o.Region)
+		x.text("BucketRegion", c.region())
 		x.close("Bucket")
 	}
 	x.close("Buckets")

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"agentrun.dev"
 	"agentrun.dev/bucket"
 	"agentrun.dev/errs"
@@ -22,6 +24,9 @@ func versionID(text string) (at agentrun.Version, null bool, err error) {
 	}
 	if text == "null" {
 		return 0, true, nil
+	}
+	if uuid.Validate(text) == nil {
+		return 0, false, fault.NoSuchVersion.With("VersionId", text) // another server's
 	}
 	for _, ch := range []byte(text) {
 		if !('0' <= ch && ch <= '9' || 'a' <= ch && ch <= 'z' || 'A' <= ch && ch <= 'Z') {
@@ -247,11 +252,29 @@ func (c *call) describe(v *bucket.View, o *bucket.Object, s span, part int) {
 		c.set("X-Amz-Mp-Parts-Count", strconv.Itoa(len(o.Parts)))
 	}
 	if mode := c.r.Header["X-Amz-Checksum-Mode"]; mode != nil && strings.EqualFold(mode[0], "ENABLED") {
-		if s.n == o.Size && (part == 0 || len(o.Parts) == 0) {
+		if part > 0 && len(o.Parts) > 0 {
+			setChecksums(h, partChecksum(o, part))
+		} else if s.n == o.Size {
 			setChecksums(h, o.Checksum)
 		}
 	}
 	c.override(h)
+}
+
+// partChecksum returns a part's own checksum, if it has one by the algorithm that the upload was begun with.
+func partChecksum(o *bucket.Object, number int) []bucket.Checksum {
+	for i := range o.Parts {
+		if o.Parts[i].Number != number || len(o.Checksum) == 0 {
+			continue
+		}
+		for _, s := range o.Parts[i].Checksum {
+			if s.Algorithm == o.Checksum[0].Algorithm {
+				s.Composite = o.Checksum[0].Composite
+				return []bucket.Checksum{s}
+			}
+		}
+	}
+	return nil
 }
 
 // defaultType is the Content-Type of an object that was put without one.

@@ -93,9 +93,10 @@ func readForm(mr *multipart.Reader) (*form, error) {
 		if size += len(name) + len(value); size > maxFormBytes {
 			return nil, fault.MaxMessageLengthExceeded.With("MaxMessageLengthBytes", strconv.Itoa(maxFormBytes))
 		}
-		if name != "" {
-			f.fields[name] = string(value)
+		if name == "" {
+			return nil, fault.MalformedPOSTRequest
 		}
+		f.fields[name] = string(value)
 	}
 	return nil, fault.MalformedPOSTRequest
 }

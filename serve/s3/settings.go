@@ -13,11 +13,20 @@ import (
 func (c *call) getLocation() error {
 	var x xmlDoc
 	x.root("LocationConstraint")
-	if c.o.Region != "us-east-1" {
-		x.escape(c.o.Region)
+	if region := c.region(); region != "us-east-1" {
+		x.escape(region)
 	}
 	x.close("LocationConstraint")
 	return c.sendXML(http.StatusOK, &x)
+}
+
+// region is where a bucket says it is: where Options has it, or else
+// wherever the request is signed for, so that no client looks for it elsewhere.
+func (c *call) region() string {
+	if c.sig != nil && c.o.Region == "auto" {
+		return c.sig.Region
+	}
+	return c.o.Region
 }
 
 func (c *call) getVersioning() error {

@@ -82,7 +82,7 @@ func (x *xmlDoc) owner(tag, id string) {
 	x.close(tag)
 }
 
-// escape writes text. Control characters, which XML 1.0 can't hold, become references as S3 writes them; clients
+// escape writes the text of an element, never of an attribute: quotes stand as they are. Control characters, which XML 1.0 can't hold, become references as S3 writes them; clients
 // that may meet such keys ask for encoding-type=url.
 func (x *xmlDoc) escape(s string) {
 	last := 0
@@ -93,7 +93,7 @@ func (x *xmlDoc) escape(s string) {
 				i += n
 				continue
 			}
-		} else if ch >= ' ' && ch != '<' && ch != '>' && ch != '&' && ch != '"' {
+		} else if ch >= ' ' && ch != '<' && ch != '>' && ch != '&' {
 			i++
 			continue
 		}
@@ -105,8 +105,6 @@ func (x *xmlDoc) escape(s string) {
 			x.buf = append(x.buf, "&gt;"...)
 		case '&':
 			x.buf = append(x.buf, "&amp;"...)
-		case '"':
-			x.buf = append(x.buf, "&quot;"...)
 		default:
 			if ch >= utf8.RuneSelf {
 				x.buf = append(x.buf, "\uFFFD"...)

@@ -2,6 +2,7 @@ package sigv4
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -122,7 +123,8 @@ func (c *Chunked) line() (string, error) {
 	return string(l[:len(l)-2]), nil
 }
 
-// trailerLine reads to the next LF, without it and a CR before it.
+// trailerLine reads a trailer to its CRLF, without it. S3's specification writes them "name:value\n\r\n", and minio-go does so,
+// too: a line break before the CRLF belongs to neither name nor value.
 func (c *Chunked) trailerLine() (string, error) {
 	l, err := c.br.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) || len(l) > maxLine {
@@ -131,7 +133,14 @@ func (c *Chunked) trailerLine() (string, error) {
 	if err != nil {
 		return "", truncated(err)
 	}
-	return strings.TrimSuffix(string(l[:len(l)-1]), "\r"), nil
+	if text, ok := strings.CutSuffix(string(l), "\r\n"); ok {
+		return text, nil
+	}
+	text := string(l[:len(l)-1]) // the next read reuses l
+	if rest, err := c.line(); err != nil || rest != "" || text == "" {
+		return "", cmp.Or(err, badChunk())
+	}
+	return text, nil
 }
 
 func badChunk() error { return fault.IncompleteBody }
@@ -279,18 +288,12 @@ func (c *Chunked) end() error {
 func (c *Chunked) readTrailers() error {
 	var signed []byte
 	var signature string
-	blank := false
 	for {
 		l, err := c.trailerLine()
 		if err != nil {
 			return err
 		}
 		if l == "" {
-			// minio-go ends a trailer with LF and puts an empty line before the signature. Neither changes what is signed.
-			if c.key != nil && c.wantTail && !blank && signature == "" && len(c.trailers) > 0 {
-				blank = true
-				continue
-			}
 			break
 		}
 		name, value, ok := strings.Cut(l, ":")
