@@ -261,14 +261,15 @@ func (c *call) describe(v *bucket.View, o *bucket.Object, s span, part int) {
 	c.override(h)
 }
 
-// partChecksum returns a part's own checksum, if it has one by the algorithm that the upload was begun with.
+// partChecksum returns a part's own checksum, if it has one by the algorithm that the upload was begun with. CRC64NVME
+// is what an upload begun without one gets as a whole; its parts then have none to tell.
 func partChecksum(o *bucket.Object, number int) []bucket.Checksum {
 	for i := range o.Parts {
 		if o.Parts[i].Number != number || len(o.Checksum) == 0 {
 			continue
 		}
 		for _, s := range o.Parts[i].Checksum {
-			if s.Algorithm == o.Checksum[0].Algorithm {
+			if s.Algorithm == o.Checksum[0].Algorithm && s.Algorithm != "CRC64NVME" {
 				s.Composite = o.Checksum[0].Composite
 				return []bucket.Checksum{s}
 			}
