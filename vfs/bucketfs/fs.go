@@ -129,6 +129,7 @@ type node struct {
 	names  []dent // a directory has one; none: unlinked, or known only by id
 	kids   map[string]*node
 	below  int    // files below a directory that aren't in the bucket yet
+	proof  string // a key below a directory, as last seen
 	miss   string // a name that the directory didn't have in view missed
 	missed uint64
 

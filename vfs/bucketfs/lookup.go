@@ -17,11 +17,13 @@ type found struct {
 	obj   *bucket.Object
 	rec   *bucket.Dir
 	isDir bool
+	below string // a key that proves the directory
 }
 
 // probe looks at a key: as an object, and as a directory. A directory that is known to have a record is looked for as one
-// first, which is cheap; an object beside it matters to nobody then.
-func (f *FS) probe(ctx context.Context, key string, recorded bool) (p found, err error) {
+// first, which is cheap; an object beside it matters to nobody then. below is a key that proved the directory before: the
+// search begins there, or every look-up during an 'rm -r' would go through all that was deleted already.
+func (f *FS) probe(ctx context.Context, key string, recorded bool, below string) (p found, err error) {
 	if len(key) > bucket.MaxKey {
 		return p, syscall.ENAMETOOLONG
 	}
@@ -37,11 +39,16 @@ func (f *FS) probe(ctx context.Context, key string, recorded bool) (p found, err
 	if key == "" || strings.HasSuffix(key, "/") && p.obj != nil && p.obj.Size == 0 {
 		p.obj = nil // a marker of the directory itself
 	}
-	c := f.view.Scan(bucket.Scan{Prefix: key + "/", Dirs: true})
+	c := f.view.Scan(bucket.Scan{Prefix: key + "/", Start: below, Dirs: true})
 	if !c.Next(ctx) {
-		return p, wrap(c.Err())
+		if below == "" || c.Err() != nil {
+			return p, wrap(c.Err())
+		}
+		if c = f.view.Scan(bucket.Scan{Prefix: key + "/", Dirs: true}); !c.Next(ctx) {
+			return p, wrap(c.Err())
+		}
 	}
-	p.isDir = true
+	p.isDir, p.below = true, c.Key()
 	p.rec, err = f.record(ctx, key+"/")
 	return p, err
 }
@@ -74,7 +81,11 @@ func (f *FS) child(ctx context.Context, d *node, name string) (*node, error) {
 	if dec.chunk {
 		return f.chunk(ctx, d, name, dec)
 	}
-	p, err := f.probe(ctx, d.base()+dec.part, n != nil && n.rec != nil)
+	proof := ""
+	if n != nil {
+		proof = n.proof
+	}
+	p, err := f.probe(ctx, d.base()+dec.part, n != nil && n.rec != nil, proof)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +99,9 @@ func (f *FS) child(ctx context.Context, d *node, name string) (*node, error) {
 		d.miss, d.missed = name, f.age
 		return nil, syscall.ENOENT
 	case asDir:
-		return f.foundDir(n, d, name, dec.part, p.rec), nil
+		n = f.foundDir(n, d, name, dec.part, p.rec)
+		n.proof = p.below
+		return n, nil
 	}
 	return f.foundFile(n, d, name, dec, p.obj), nil
 }
