@@ -43,7 +43,7 @@ func (s *Store) Rebase(ctx context.Context, fork string, o MergeOptions) (*Merge
 		return nil, err
 	}
 	if i.Parent == nil {
-		return nil, errs.Msg(errs.Invalid, "rebase", fork, "it is no fork")
+		return nil, errs.Msg(errs.Invalid, "rebase", fork, "it isn't a fork")
 	}
 	p, err := s.ByID(ctx, i.Parent.ID)
 	if err != nil {
