@@ -4,7 +4,8 @@
 // Beside each suite's test stand two lists. SUITE.excluded names the cases that ask for something outside AgentRun's S3, by
 // category; they are run but not counted. SUITE.expected names the counted cases that don't pass, each with its reason. A
 // case that fails without standing on a list fails the test, and so does one that stands on .expected but passes, or a pass
-// rate of the counted cases below 95 %. `go test ./test/suites -count=1 -table` prints the results as Markdown.
+// rate of the counted cases below 95 %. `go test ./test/suites -count=1 -v -table | grep '^|'`
+// prints the results as Markdown.
 package suites
 
 import (
