@@ -1,6 +1,7 @@
 package coreutils
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 const (
 	keyAuthor = tool.KeyOwn + iota
 	keyBlockSize
+	keyClassify
 	keyColor
 	keyDerefToDir
 	keyFileType
@@ -46,7 +48,8 @@ var lsSpec = tool.Spec{
 		{Short: 'd', Long: "directory", Help: "list directories themselves, not their contents"},
 		{Short: 'D', Long: "dired", Help: "(accepted, without the byte offsets)"},
 		{Short: 'f', Help: "list all entries in directory order"},
-		{Short: 'F', Long: "classify", Arg: getopt.No, Help: "append indicator (one of */=>@|) to entries"},
+		{Short: 'F', Help: "append indicator (one of */=>@|) to entries"},
+		{Long: "classify", Key: keyClassify, Arg: getopt.Optional, Name: "WHEN", Help: "append indicator (one of */=>@|) to entries WHEN: always, auto, never"},
 		{Long: "file-type", Key: keyFileType, Help: "likewise, except do not append '*'"},
 		{Long: "format", Key: keyFormat, Arg: getopt.Required, Name: "WORD", Help: "across -x, commas -m, horizontal -x, long -l, single-column -1, verbose -l, vertical -C"},
 		{Long: "full-time", Key: keyFullTime, Help: "like -l --time-style=full-iso"},
@@ -117,7 +120,8 @@ type lister struct {
 	fileSize                             sizeFormat
 	width, tab                           int
 	hide, ignore                         []string
-	recent, old                          string // time formats
+	recent, old                          string  // time formats
+	timeStyle                            *string // asked for by an option; looked at only by the long format
 	eol                                  byte
 	tty                                  bool
 	now                                  time.Time
@@ -184,7 +188,6 @@ func (l *lister) defaults() {
 			}
 		}
 	}
-	l.setTimeStyle(l.t.Getenv("TIME_STYLE"), true)
 }
 
 var quotingStyles = []string{"literal", "shell", "shell-always", "shell-escape", "shell-escape-always", "c", "c-maybe", "escape", "locale", "clocale"}
@@ -200,11 +203,20 @@ func parseBlockSize(s string) (sizeFormat, error) {
 	}
 	n, err := tool.ParseSize(s, "eEgGkKmMpPtTyYzZ0")
 	if err != nil || n == 0 {
-		return sizeFormat{}, tool.ErrNotNumber
+		if err != tool.ErrRange {
+			err = tool.ErrNotNumber
+		}
+		return sizeFormat{}, err
 	}
 	f := sizeFormat{unit: n}
 	if s[0] < '0' || s[0] > '9' {
-		f.suffix = strings.Replace(s, "iB", "", 1)
+		f.suffix = s
+		if s[0]|0x20 == 'k' { // the unit of 1000 is kB, those of 1024 are K and KiB
+			f.suffix = "K" + s[1:]
+			if s[1:] == "B" {
+				f.suffix = "kB"
+			}
+		}
 	}
 	return f, nil
 }
@@ -288,11 +300,20 @@ func (l *lister) option(o getopt.Opt) {
 }
 
 func (l *lister) columns(arg, what string) int {
-	n, err := strconv.ParseUint(arg, 10, 31)
-	if err != nil {
+	base := 10
+	if digits := strings.TrimPrefix(strings.TrimPrefix(arg, "0x"), "0X"); digits != arg {
+		base, arg = 16, digits
+	} else if len(arg) > 1 && arg[0] == '0' {
+		base = 8
+	}
+	n, err := strconv.ParseUint(arg, base, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange) && what == "line width":
+		return 0 // no limit
+	case err != nil:
 		l.t.Fatal(2, "invalid %s: %s", what, tool.Quote(arg))
 	}
-	return int(n)
+	return int(min(n, 1<<31-1))
 }
 
 var whenWords = [][]string{{"always", "yes", "force"}, {"never", "no", "none"}, {"auto", "tty", "if-tty"}}
@@ -304,36 +325,42 @@ func (l *lister) longOption(o getopt.Opt) {
 		l.author = true
 	case keyBlockSize:
 		f, err := parseBlockSize(o.Arg)
-		if err != nil {
+		if err == tool.ErrRange {
+			t.Fatal(2, "--block-size argument %s too large", tool.QuoteAF(o.Arg))
+		} else if err != nil {
 			t.Fatal(2, "invalid --block-size argument %s", tool.QuoteAF(o.Arg))
 		}
 		l.blockSize, l.fileSize = f, f
-	case keyColor, keyHyperlink:
+	case keyColor, keyHyperlink, keyClassify:
 		when := 0
 		if o.Has {
-			when = t.Choice(2, o.As, o.Arg, whenWords)
+			when = t.Choice(1, o.As, o.Arg, whenWords)
 		}
-		if o.Key == keyColor {
-			l.color = nil
-			if when == 0 || when == 2 && l.tty {
-				l.color = parseColors(t.Getenv("LS_COLORS"))
+		on := when == 0 || when == 2 && l.tty
+		switch {
+		case o.Key == keyColor:
+			if l.color = nil; on {
+				l.color = l.colors()
 			}
+		case o.Key == keyClassify && on:
+			l.indicator = 'F'
 		}
 	case keyDerefToDir:
 		l.follow = 'd'
 	case keyFileType:
 		l.indicator = 'f'
 	case keyFormat:
-		l.format = "lCxxm1l"[t.Choice(2, "--format", o.Arg, [][]string{{"verbose", "long"}, {"vertical"}, {"across"}, {"horizontal"}, {"commas"}, {"single-column"}})]
+		l.format = "lmxC1"[t.Choice(1, "--format", o.Arg, [][]string{{"verbose", "long"}, {"commas"}, {"horizontal", "across"}, {"vertical"}, {"single-column"}})]
 	case keyFullTime:
 		l.format = 'l'
-		l.setTimeStyle("full-iso", false)
+		style := "full-iso"
+		l.timeStyle = &style
 	case keyGroupDirs:
 		l.groupDirs = true
 	case keyHide:
 		l.hide = append(l.hide, o.Arg)
 	case keyIndicator:
-		l.indicator = "\x00pfF"[t.Choice(2, "--indicator-style", o.Arg, [][]string{{"none"}, {"slash"}, {"file-type"}, {"classify"}})]
+		l.indicator = "\x00pfF"[t.Choice(1, "--indicator-style", o.Arg, [][]string{{"none"}, {"slash"}, {"file-type"}, {"classify"}})]
 	case keyShowControl:
 		l.hideControl, l.controlSet = false, true
 	case keyQuotingStyle:
@@ -341,14 +368,15 @@ func (l *lister) longOption(o getopt.Opt) {
 		for i, q := range quotingStyles {
 			groups[i] = []string{q}
 		}
-		l.quoting = quotingStyles[t.Choice(2, "--quoting-style", o.Arg, groups)]
+		l.quoting = quotingStyles[t.Choice(1, "--quoting-style", o.Arg, groups)]
 	case keySort:
-		l.sort = "UtSXvw"[t.Choice(2, "--sort", o.Arg, [][]string{{"none"}, {"time"}, {"size"}, {"extension"}, {"version"}, {"width"}})]
+		l.sort = "UtSXvw"[t.Choice(1, "--sort", o.Arg, [][]string{{"none"}, {"time"}, {"size"}, {"extension"}, {"version"}, {"width"}})]
 	case keyLsTime:
-		l.time = "ucmm"[t.Choice(2, "--time", o.Arg, [][]string{{"atime", "access", "use"}, {"ctime", "status"}, {"mtime", "modification"}, {"birth", "creation"}})]
+		l.time = "ucmm"[t.Choice(1, "--time", o.Arg, [][]string{{"atime", "access", "use"}, {"ctime", "status"}, {"mtime", "modification"}, {"birth", "creation"}})]
 		l.explicitTime = true
 	case keyTimeStyle:
-		l.setTimeStyle(o.Arg, false)
+		style := o.Arg
+		l.timeStyle = &style
 	case keyZero:
 		l.eol, l.color, l.quoting = 0, nil, "literal"
 		l.hideControl, l.controlSet = false, true
@@ -361,25 +389,49 @@ func (l *lister) longOption(o getopt.Opt) {
 // setTimeStyle sets the time formats; lenient says that a wrong style (of the environment) counts as none.
 func (l *lister) setTimeStyle(style string, lenient bool) {
 	s := strings.TrimPrefix(style, "posix-")
-	switch {
-	case strings.HasPrefix(s, "+"):
-		recent, old, both := s[1:], s[1:], false
-		if old, recent, both = strings.Cut(s[1:], "\n"); !both {
+	if format, ok := strings.CutPrefix(s, "+"); ok {
+		old, recent, both := strings.Cut(format, "\n")
+		if !both {
 			recent = old
 		}
+		if strings.Contains(recent, "\n") {
+			l.t.Fatal(2, "invalid time style format %s", tool.Quote(format))
+		}
 		l.recent, l.old = recent, old
-	case s == "full-iso":
+		return
+	}
+	found := ""
+	for _, name := range []string{"full-iso", "long-iso", "iso", "locale"} {
+		if name == s {
+			found = name
+			break
+		}
+		if strings.HasPrefix(name, s) {
+			if found != "" {
+				found = "ambiguous"
+			} else {
+				found = name
+			}
+		}
+	}
+	switch found {
+	case "full-iso":
 		l.recent = "%Y-%m-%d %H:%M:%S.%N %z"
 		l.old = l.recent
-	case s == "long-iso":
+	case "long-iso":
 		l.recent = "%Y-%m-%d %H:%M"
 		l.old = l.recent
-	case s == "iso":
+	case "iso":
 		l.recent, l.old = "%m-%d %H:%M", "%Y-%m-%d "
-	case s == "locale", s == "", lenient:
-		l.recent, l.old = "%b %e %H:%M", "%b %e  %Y"
 	default:
-		l.t.Warn("invalid argument %s for %s", tool.Quote(style), tool.Quote("time style"))
+		if found == "locale" || lenient {
+			l.recent, l.old = "%b %e %H:%M", "%b %e  %Y"
+			return
+		}
+		if found == "" {
+			found = "invalid"
+		}
+		l.t.Warn("%s argument %s for %s", found, tool.Quote(style), tool.Quote("time style"))
 		l.t.Stderr().Write([]byte("Valid arguments are:\n  - [posix-]full-iso\n  - [posix-]long-iso\n  - [posix-]iso\n  - [posix-]locale\n  - +FORMAT (e.g., +%H:%M) for a 'date'-style format\n"))
 		l.t.Try(2)
 	}
@@ -400,6 +452,13 @@ func (l *lister) settle() {
 		l.width = 80
 		if n, err := strconv.Atoi(l.t.Getenv("COLUMNS")); err == nil && n >= 0 {
 			l.width = n
+		}
+	}
+	if l.format == 'l' {
+		if l.timeStyle != nil {
+			l.setTimeStyle(*l.timeStyle, false)
+		} else {
+			l.setTimeStyle(l.t.Getenv("TIME_STYLE"), true)
 		}
 	}
 	if !l.controlSet {

@@ -76,9 +76,9 @@ func (l *lister) stat(e *lsEntry, operand bool) error {
 	case follow && terr == nil:
 		e.attr = target
 		return nil
-	case follow && l.follow == 'L' && !operand:
+	case follow:
 		return terr
-	case follow && operand && !tool.IsNotExist(terr):
+	case operand && l.follow == 'd' && terr != nil && !tool.IsNotExist(terr):
 		return terr
 	}
 	e.target, _ = l.t.Readlink(e.path)
@@ -87,7 +87,8 @@ func (l *lister) stat(e *lsEntry, operand bool) error {
 
 // needStat reports whether names and types alone aren't enough.
 func (l *lister) needStat() bool {
-	return l.format == 'l' || l.inode || l.blocks || l.sort == 'S' || l.sort == 't' || l.indicator == 'F' || l.color != nil || l.follow == 'L'
+	return l.format == 'l' || l.inode || l.blocks || l.sort == 'S' || l.sort == 't' || l.indicator == 'F' || l.color != nil ||
+		l.follow == 'L' && (l.recursive || l.indicator != 0 || l.groupDirs)
 }
 
 func (l *lister) ignored(name string) bool {
@@ -150,14 +151,14 @@ func (l *lister) directory(dir string, a vfs.Attr, header, operand bool) {
 		}
 	}
 	if l.needStat() {
-		entries = l.statAll(entries)
+		entries = l.statAll(dir, entries)
 	}
 	l.order(entries)
 	if header {
 		if l.printed {
 			l.t.Out.WriteByte('\n')
 		}
-		shown, _ := l.quote(dir)
+		shown, _ := l.quote(dir, ":")
 		l.t.Out.WriteString(shown + ":\n")
 	}
 	l.printed = true
@@ -183,12 +184,16 @@ func (l *lister) directory(dir string, a vfs.Attr, header, operand bool) {
 }
 
 // statAll looks at every entry; those that vanished are left out, those that can't be looked at stay with a question mark.
-func (l *lister) statAll(entries []*lsEntry) []*lsEntry {
+func (l *lister) statAll(dir string, entries []*lsEntry) []*lsEntry {
 	kept := entries[:0]
 	for _, e := range entries {
 		kind := e.attr.Mode
 		if err := l.stat(e, false); err != nil {
-			l.t.Warn("cannot access %s: %s", tool.QuoteAF(e.path), tool.Strerror(err))
+			path := e.path
+			if dir == "." {
+				path = e.name
+			}
+			l.t.Warn("cannot access %s: %s", tool.QuoteAF(path), tool.Strerror(err))
 			l.fail(1)
 			if errors.Is(err, syscall.ENOENT) && !kind.IsSymlink() {
 				continue
@@ -212,10 +217,7 @@ func (l *lister) timeOf(a *vfs.Attr) time.Time {
 }
 
 func (l *lister) order(entries []*lsEntry) {
-	if l.sort == 'U' {
-		if l.groupDirs {
-			l.dirsFirst(entries)
-		}
+	if l.sort == 'U' { // directories aren't put first either
 		return
 	}
 	compare := func(a, b *lsEntry) int { return strings.Compare(a.name, b.name) }
@@ -273,36 +275,4 @@ func (l *lister) dirsFirst(entries []*lsEntry) {
 		return e.attr.Mode.IsDir()
 	}
 	sort.SliceStable(entries, func(i, j int) bool { return isDir(entries[i]) && !isDir(entries[j]) })
-}
-
-// quote renders a name in the quoting style; quoted says that quotes were put around it.
-func (l *lister) quote(name string) (shown string, quoted bool) {
-	switch l.quoting {
-	case "shell", "shell-escape":
-		shown = tool.QuoteShell(name)
-		quoted = shown != name
-	case "shell-always", "shell-escape-always":
-		shown = tool.QuoteAF(name)
-	case "c", "clocale":
-		shown = tool.QuoteC(name)
-	case "c-maybe":
-		if shown = tool.QuoteC(name); shown == `"`+name+`"` {
-			shown = name
-		}
-	case "escape":
-		shown = tool.EscapeC(name, " ")
-	case "locale":
-		shown = tool.Quote(name)
-	default:
-		shown = name
-	}
-	if l.hideControl && (l.quoting == "literal" || l.quoting == "shell" || l.quoting == "shell-always") {
-		shown = strings.Map(func(r rune) rune {
-			if r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0xfffd {
-				return '?'
-			}
-			return r
-		}, shown)
-	}
-	return shown, quoted
 }

@@ -3,7 +3,6 @@ package coreutils
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"agentrun.dev/command/datetime"
@@ -15,7 +14,7 @@ import (
 func (l *lister) print(entries []*lsEntry) {
 	l.anyQuoted = false
 	for _, e := range entries {
-		e.shown, e.quoted = l.quote(e.name)
+		e.shown, e.quoted = l.quote(e.name, l.nameSpecial())
 		l.anyQuoted = l.anyQuoted || e.quoted
 	}
 	w := l.prefixWidths(entries)
@@ -43,7 +42,9 @@ func (l *lister) print(entries []*lsEntry) {
 }
 
 // pads reports whether a name gets a blank where others of the listing have a quote.
-func (l *lister) pads(e *lsEntry) bool { return l.tty && l.anyQuoted && !e.quoted && l.format != 'm' }
+func (l *lister) pads(e *lsEntry) bool {
+	return l.anyQuoted && !e.quoted && (l.format == 'l' || l.width > 0 && (l.format == 'C' || l.format == 'x'))
+}
 
 // prefixWidth are the widths of the columns before a name outside of the long format.
 type prefixWidth struct{ inode, blocks, context int }
@@ -129,11 +130,13 @@ func (l *lister) printName(e *lsEntry, w prefixWidth) {
 
 func (l *lister) printTarget(e *lsEntry) {
 	l.t.Out.WriteString(" -> ")
-	target, _ := l.quote(e.target)
+	target, _ := l.quote(e.target, l.nameSpecial())
 	if l.color != nil {
 		t := lsEntry{name: e.target, attr: e.linked, linkOK: true}
 		code := l.color.byKey["mi"]
-		if e.linkOK {
+		if !l.color.checksLinks() && l.indicator != 'f' && l.indicator != 'F' {
+			code = "" // GNU doesn't look at the target then
+		} else if e.linkOK {
 			code = l.color.of(&t)
 		} else if code == "" {
 			code = l.color.byKey["or"]
@@ -142,7 +145,7 @@ func (l *lister) printTarget(e *lsEntry) {
 	} else {
 		l.t.Out.WriteString(target)
 	}
-	if e.linkOK && l.indicator != 0 {
+	if e.linkOK && (l.indicator == 'f' || l.indicator == 'F') {
 		l.t.Out.WriteString(l.indicatorOf(e.linked.Mode))
 	}
 }
@@ -381,7 +384,7 @@ func (l *lister) printColumns(entries []*lsEntry, w prefixWidth, down bool) {
 // indent moves from one column to another, with tabs where they reach.
 func (l *lister) indent(from, to int) {
 	for from < to {
-		if l.tab > 0 && to/l.tab > (from+1)/l.tab {
+		if l.tab > 0 && l.width > 0 && to/l.tab > (from+1)/l.tab {
 			l.t.Out.WriteByte('\t')
 			from += l.tab - from%l.tab
 		} else {
@@ -389,105 +392,4 @@ func (l *lister) indent(from, to int) {
 			from++
 		}
 	}
-}
-
-// colors are the codes of LS_COLORS.
-type colors struct {
-	byKey map[string]string
-	bySuf [][2]string
-	used  bool
-}
-
-func parseColors(env string) *colors {
-	c := &colors{byKey: map[string]string{"rs": "0", "di": "01;34", "ln": "01;36", "pi": "33", "so": "01;35", "bd": "01;33", "cd": "01;33",
-		"ex": "01;32", "su": "37;41", "sg": "30;43", "st": "37;44", "ow": "34;42", "tw": "30;42", "do": "01;35"}}
-	for _, item := range strings.Split(env, ":") {
-		key, code, ok := strings.Cut(item, "=")
-		if !ok || strings.Trim(code, "0123456789;") != "" && code != "target" {
-			continue
-		}
-		if suffix, ok := strings.CutPrefix(key, "*"); ok {
-			c.bySuf = append(c.bySuf, [2]string{suffix, code})
-		} else if len(key) == 2 {
-			c.byKey[key] = code
-		}
-	}
-	return c
-}
-
-// of returns an entry's code.
-func (c *colors) of(e *lsEntry) string {
-	m := e.attr.Mode
-	key := ""
-	switch m & vfs.ModeType {
-	case vfs.ModeDir:
-		key = "di"
-		switch {
-		case m&0o1002 == 0o1002 && c.byKey["tw"] != "":
-			key = "tw"
-		case m&0o002 != 0 && c.byKey["ow"] != "":
-			key = "ow"
-		case m&0o1000 != 0 && c.byKey["st"] != "":
-			key = "st"
-		}
-	case vfs.ModeSymlink:
-		key = "ln"
-		if !e.linkOK && c.byKey["or"] != "" {
-			key = "or"
-		} else if c.byKey["ln"] == "target" && e.linkOK {
-			return c.of(&lsEntry{name: e.name, attr: e.linked})
-		}
-	case vfs.ModeFIFO:
-		key = "pi"
-	case vfs.ModeSocket:
-		key = "so"
-	case vfs.ModeBlock:
-		key = "bd"
-	case vfs.ModeChar:
-		key = "cd"
-	default:
-		key = c.regular(e)
-		if key == "" {
-			return c.suffix(e.name)
-		}
-	}
-	return c.byKey[key]
-}
-
-func (c *colors) regular(e *lsEntry) string {
-	m := e.attr.Mode
-	switch {
-	case m&0o4000 != 0 && c.byKey["su"] != "":
-		return "su"
-	case m&0o2000 != 0 && c.byKey["sg"] != "":
-		return "sg"
-	case m&0o111 != 0 && c.byKey["ex"] != "":
-		return "ex"
-	case e.attr.Nlink > 1 && c.byKey["mh"] != "":
-		return "mh"
-	}
-	return ""
-}
-
-func (c *colors) suffix(name string) string {
-	for i := len(c.bySuf) - 1; i >= 0; i-- {
-		if s := c.bySuf[i]; strings.HasSuffix(strings.ToLower(name), strings.ToLower(s[0])) {
-			return s[1]
-		}
-	}
-	return c.byKey["fi"]
-}
-
-// write writes a text in a color; the first color is preceded by a reset.
-func (c *colors) write(w interface{ WriteString(string) (int, error) }, code, s string) {
-	if code == "" {
-		w.WriteString(s)
-		return
-	}
-	reset := "\x1b[" + c.byKey["rs"] + "m"
-	if !c.used {
-		w.WriteString(reset)
-		c.used = true
-	}
-	w.WriteString("\x1b[" + code + "m" + s + reset)
 }

@@ -180,7 +180,7 @@ func run(t *tool.T, kind rune) int {
 		operands = operands[1:]
 	}
 	s.settle(operands)
-	if s.max == 0 && s.list != 'L' || len(s.patterns) == 0 && !s.invert && s.list != 'L' && !s.count {
+	if s.max == 0 && s.list != 'L' || len(s.patterns) == 0 && !s.invert && s.list != 'L' {
 		return 1
 	}
 	return s.searchAll(operands)

@@ -60,7 +60,25 @@ func cByte(c byte) string {
 	return fmt.Sprintf("\\%03o", c)
 }
 
-func printable(r rune) bool { return r >= ' ' && r < 0x7f || r > 0x9f && unicode.IsPrint(r) }
+func printable(r rune) bool {
+	return r >= ' ' && r < 0x7f || r > 0x9f && (unicode.IsPrint(r) || unicode.In(r, unicode.Cf, unicode.Zs, unicode.Co))
+}
+
+// Printable reports whether the C library calls a character printable in a UTF-8 locale; what no character is isn't.
+func Printable(r rune) bool { return r != utf8.RuneError && printable(r) }
+
+// QuotePlain quotes for a shell, always, and leaves what can't be printed as it is.
+func QuotePlain(s string) string {
+	if strings.IndexByte(s, '\'') >= 0 && !strings.ContainsAny(s, "!\"$&()*;<=>[^`|\\?\n\r\t") {
+		return `"` + s + `"`
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// NeedsPlainQuotes reports whether a shell would take a name for something else, or split it.
+func NeedsPlainQuotes(s string) bool {
+	return s == "" || strings.ContainsAny(s, shellSpecial+"\n\r\t") || s[0] == '#' || s[0] == '~' || s == "{" || s == "}"
+}
 
 // shellSpecial are the characters that make GNU's shell-escape quoting put quotes around a name.
 const shellSpecial = " !\"$&()*;<=>[^`|\\?'"
