@@ -330,20 +330,50 @@ func (m *merging) decide(ctx context.Context, ours *snap, c *Change, note bool) 
 }
 
 // remember makes the source's state the base of the next merge, in the transaction that publishes this one.
-func (m *merging) remember(t *txn, rec *refRecord) error {
+func (m *merging) remember(ctx context.Context, t *txn, rec *refRecord) error {
 	s, src := m.s, m.source.id
+	rec.merges = maps.Clone(rec.merges)
+	if rec.merges == nil {
+		rec.merges = make(map[agentrun.RefID]mergeRecord)
+	}
+	if err := s.forgetMerges(ctx, t, rec, src); err != nil {
+		return err
+	}
 	h := holder(heldByMerge, rec.id, src[:])
 	if old, ok := rec.merges[src]; ok && old.view != m.view {
 		if err := s.dropEdges(t, old.view, 0, h); err != nil {
 			return err
 		}
 	}
-	rec.merges = maps.Clone(rec.merges)
-	if rec.merges == nil {
-		rec.merges = make(map[agentrun.RefID]mergeRecord)
-	}
 	rec.merges[src] = mergeRecord{m.view, s.clock.take(1)}
 	t.put(viewEdge(m.view, h), present())
+	return nil
+}
+
+// forgetMerges drops the bases of merges with buckets that are deleted: they won't be merged again. A few are looked at
+// each time, so that the record of a bucket into which one fork after another is merged doesn't grow with their number.
+func (s *Store) forgetMerges(ctx context.Context, t *txn, rec *refRecord, keep agentrun.RefID) error {
+	const few = 32
+	n := 0
+	for id, m := range rec.merges { // in random order: all have their turn
+		if n++; n > few {
+			break
+		}
+		if id == keep {
+			continue
+		}
+		other, err := s.readRef(ctx, id)
+		if err == nil && !other.gone {
+			continue
+		}
+		if err != nil && !errs.Is(err, errs.NotFound) {
+			return err
+		}
+		if err := s.dropEdges(t, m.view, 0, holder(heldByMerge, rec.id, id[:])); err != nil {
+			return err
+		}
+		delete(rec.merges, id)
+	}
 	return nil
 }
 
@@ -383,7 +413,7 @@ func (m *merging) queueLogged(ctx context.Context, ours *snap) (*txn, error) {
 	}
 	rec := r.rec.clone()
 	t := &txn{}
-	if err := m.remember(t, rec); err != nil {
+	if err := m.remember(ctx, t, rec); err != nil {
 		return nil, err
 	}
 	t.put(refKey(r.id), rec.encode())
@@ -522,7 +552,7 @@ func (m *merging) applyAside(ctx context.Context) error {
 			b, err2 := m.theirs.lookup(ctx, key)
 			return err1 != nil || err2 != nil || key[0] == planeObject && string(a.val) != string(b.val)
 		},
-		more: m.remember,
+		more: func(t *txn, rec *refRecord) error { return m.remember(ctx, t, rec) },
 	})
 	m.res.Version = agentrun.Version(v)
 	return err

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"agentrun.dev/vfs"
@@ -53,6 +55,10 @@ func compare(t *testing.T, path, script string, deviates bool, reason string) {
 	real.Stdout = &want
 	var complaint bytes.Buffer
 	real.Stderr = &complaint
+	// A parent such as nohup may have had this ignored, which bash would inherit; what Go catches its children don't.
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
 	real.Run()
 	dir := t.TempDir()
 	fs, err := hostfs.New(dir, hostfs.Options{UID: UID, GID: GID})
