@@ -419,3 +419,14 @@ func tree(p *proc.Process, dir string, b *strings.Builder) {
 		}
 	}
 }
+
+// panicked is the status of a process whose program panicked.
+const panicked = 128 + int(syscall.SIGABRT)
+
+// Survives runs a command in the sandbox, on the files of the table, and fails the test if it panics or doesn't end.
+func (table *Table) Survives(t testing.TB, commands proc.Commands, words ...string) {
+	t.Helper()
+	if r := table.Sandbox(t, commands, words, table.Stdin); r.Status == panicked {
+		t.Errorf("%q panics: %s", words, r.Stderr)
+	}
+}

@@ -11,8 +11,9 @@ import (
 // zoneinfo is where a sandbox may have its own time zones.
 const zoneinfo = "/usr/share/zoneinfo/"
 
-// Location finds the time zone that a TZ variable names: empty is UTC, then a POSIX rule such as EST5EDT or <+03>-3, then
-// a name, sought first by read in the sandbox. A zone that doesn't exist is UTC, as the C library has it.
+// Location finds the time zone that a TZ variable names: empty is UTC, then a name, which read finds in the sandbox, then a
+// POSIX rule such as EST5EDT or <+03>-3. A zone that doesn't exist is UTC, as the C library has it. The host's zones are
+// never looked at (time.LoadLocation would), so that a sandbox tells the same time everywhere.
 func Location(tz string, read func(path string) ([]byte, error)) *time.Location {
 	tz = strings.TrimPrefix(tz, ":")
 	if tz == "" || tz == "UTC" || tz == "UTC0" {
@@ -29,9 +30,6 @@ func Location(tz string, read func(path string) ([]byte, error)) *time.Location 
 		}
 	}
 	if loc := posixZone(tz); loc != nil {
-		return loc
-	}
-	if loc, err := time.LoadLocation(tz); err == nil {
 		return loc
 	}
 	name, _ := zoneName(tz)

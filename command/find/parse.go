@@ -471,21 +471,20 @@ func (p *parser) types(pred string) string {
 		p.f.t.Fatal(1, "Arguments to %s should contain at least one letter", pred)
 	}
 	letters := ""
-	for i, part := range strings.Split(s, ",") {
+	for s != "" {
+		part := s[:1]
 		switch {
-		case part == "" && i > 0:
-			p.f.t.Fatal(1, "Last file type in list argument to %s is missing, i.e., list is ending on: ','", pred)
-		case len(part) > 1:
-			if strings.IndexByte(typeLetters, part[0]) < 0 {
-				p.f.t.Fatal(1, "Unknown argument to %s: %c", pred, part[0])
-			}
-			p.f.t.Fatal(1, "Must separate multiple arguments to %s using: ','", pred)
-		case strings.IndexByte(typeLetters, part[0]) < 0:
-			p.f.t.Fatal(1, "Unknown argument to %s: %c", pred, part[0])
+		case !strings.Contains(typeLetters, part):
+			p.f.t.Fatal(1, "Unknown argument to %s: %s", pred, part)
 		case strings.Contains(letters, part):
 			p.f.t.Fatal(1, "Duplicate file type '%s' in the argument list to %s.", part, pred)
+		case s[1:] == ",":
+			p.f.t.Fatal(1, "Last file type in list argument to %s is missing, i.e., list is ending on: ','", pred)
+		case len(s) > 1 && s[1] != ',':
+			p.f.t.Fatal(1, "Must separate multiple arguments to %s using: ','", pred)
 		}
 		letters += part
+		s = s[min(2, len(s)):]
 	}
 	return letters
 }
