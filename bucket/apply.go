@@ -105,8 +105,10 @@ func (r *ref) apply(ctx context.Context, ops []Op, o ApplyOptions) ([]*Object, e
 	r.s.barrier.RLock()
 	t, results, made, err := r.sequence(ctx, ops, o)
 	r.s.barrier.RUnlock()
-	if err == nil {
-		err = t.wait()
+	if t != nil {
+		if err2 := t.wait(); err2 != nil {
+			err = err2
+		}
 	}
 	for i := range ops {
 		if p := ops[i].Payload; p != nil {
@@ -140,7 +142,8 @@ func (b *Bucket) acquire(ctx context.Context) (*ref, error) {
 	return r, err
 }
 
-// sequence checks and orders operations and queues their commit. made are the slots that it made itself.
+// sequence checks and orders operations and queues their commit. made are the slots that it made itself. A refusal
+// comes with the transaction that it may rest on, if there is one: until that is committed, nobody may hear of it.
 func (r *ref) sequence(ctx context.Context, ops []Op, o ApplyOptions) (t *txn, results []*Object, made *Payload, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,12 +155,15 @@ func (r *ref) sequence(ctx context.Context, ops []Op, o ApplyOptions) (t *txn, r
 	for i := range ops {
 		res, err := w.do(ctx, &ops[i])
 		if err != nil {
-			return nil, nil, &w.made, err
+			return r.newest, nil, &w.made, err
 		}
 		results[i] = res
 	}
 	t = &txn{lazy: o.Lazy}
-	return t, results, &w.made, w.queue(t)
+	if err := w.queue(t); err != nil {
+		return nil, nil, &w.made, err
+	}
+	return t, results, &w.made, nil
 }
 
 // ready makes sure that the ref can be changed. The caller holds mu.
