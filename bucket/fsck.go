@@ -67,10 +67,12 @@ type check struct {
 	slots   map[segment.Ref]uint32
 	doomed  map[segment.Ref]bool // slots about to be freed
 	dead    []segment.Ref
+	unsound bool // something that leads to other records can't be read: what seems to be a leak may hang on it
 }
 
 // found reports a problem; repaired says that the batch, or what follows, mends it.
 func (c *check) found(kind, where, what string, repaired bool) {
+	c.unsound = c.unsound || !repaired && (kind == "corrupt" || kind == "missing")
 	repaired = repaired && c.o.Repair
 	if repaired {
 		c.rep.Repaired++
@@ -210,8 +212,12 @@ func (c *check) holders() error {
 	err := c.scan(kvKey(kSnap), func(k, v []byte) error {
 		id, name, ok := owner(k)
 		sn, err := decodeSnap(v)
-		if err != nil || !ok {
-			c.found("leak", "snapshot", "it belongs to no bucket, or is malformed", true)
+		if err != nil {
+			c.found("corrupt", "snapshot", err.Error(), false)
+			return nil
+		}
+		if !ok {
+			c.found("leak", "snapshot", "it belongs to no bucket", true)
 			c.batch.Delete(append([]byte(nil), k...))
 			return nil
 		}
@@ -225,8 +231,12 @@ func (c *check) holders() error {
 	err = c.scan(kvKey(kHist), func(k, v []byte) error {
 		id, name, ok := owner(k)
 		h, err := decodeHist(v)
-		if err != nil || !ok {
-			c.found("leak", "history", "it belongs to no bucket, or is malformed", true)
+		if err != nil {
+			c.found("corrupt", "history", err.Error(), false)
+			return nil
+		}
+		if !ok {
+			c.found("leak", "history", "it belongs to no bucket", true)
 			c.batch.Delete(append([]byte(nil), k...))
 			return nil
 		}
@@ -244,8 +254,12 @@ func (c *check) uploads() error {
 		p, err := decodePart(v)
 		var id agentrun.RefID
 		copy(id[:], k[2:])
-		if r := c.refs[id]; err != nil || r == nil || r.gone {
-			c.found("leak", "upload part", "it belongs to no bucket, or is malformed", true)
+		if err != nil {
+			c.found("corrupt", "upload part", err.Error(), false)
+			return nil
+		}
+		if r := c.refs[id]; r == nil || r.gone {
+			c.found("leak", "upload part", "it belongs to no bucket", true)
 			c.batch.Delete(append([]byte(nil), k...))
 			return nil
 		}
@@ -496,6 +510,7 @@ func (g group) name(i int) string {
 
 // checkSlots finds slots that nothing refers to, and references to slots that aren't there.
 func (c *check) checkSlots() error {
+	defer func(was bool) { c.unsound = was }(c.unsound) // as for damaged payload
 	list, err := c.s.segments.Segments(c.ctx)
 	if err != nil {
 		return err
@@ -547,6 +562,8 @@ func (c *check) payload() error {
 	if err != nil {
 		return err
 	}
+	// Damaged payload leads to nothing else, so it keeps nothing from being repaired.
+	defer func(was bool) { c.unsound = was }(c.unsound)
 	for i, seg := range list {
 		c.progress("payload", uint64(i), uint64(len(list)))
 		err := c.s.segments.Verify(c.ctx, seg.ID, func(r segment.Ref, err error) {
@@ -555,7 +572,9 @@ func (c *check) payload() error {
 			}
 			c.found("corrupt", fmt.Sprintf("segment %d, slot %d", r.Segment, r.Slot), err.Error(), false)
 		})
-		if err != nil && !errs.Is(err, errs.NotFound) {
+		if errs.Is(err, errs.Corrupt) {
+			c.found("corrupt", fmt.Sprint("segment ", seg.ID), err.Error(), false)
+		} else if err != nil && !errs.Is(err, errs.NotFound) {
 			return err
 		}
 		c.rep.Bytes += uint64(seg.Bytes)
@@ -571,9 +590,21 @@ func (c *check) flush() error {
 	return c.commit()
 }
 
-// commit carries out the repairs.
+// commit carries out the repairs, unless that could lose data: a record that can't be read may be what leads to all that
+// now seems to be held by nothing.
 func (c *check) commit() error {
 	if !c.o.Repair {
+		return nil
+	}
+	if c.unsound {
+		c.batch, c.dead = kv.Batch{}, nil
+		if c.rep.Repaired > 0 {
+			c.rep.Repaired = 0
+			for i := range c.rep.Problems {
+				c.rep.Problems[i].Repaired = false
+			}
+			c.found("corrupt", "store", "nothing was repaired: what seems to be a leak may hang on what can't be read", false)
+		}
 		return nil
 	}
 	if !c.batch.Empty() {
