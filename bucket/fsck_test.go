@@ -165,16 +165,28 @@ func (r *rig) readLarge() error {
 // TestFsckKeepsWhatMayBeHeld: while a record that leads to others can't be read, nothing that seems to be a leak is freed.
 func TestFsckKeepsWhatMayBeHeld(t *testing.T) {
 	ctx := context.Background()
-	r := newRig(t, Options{History: -1, FoldMin: 1})
+	r := newRig(t, Options{History: -1})
 	b := r.create("base")
 	for i := range 50 {
 		r.put(b, fmt.Sprintf("k%02d", i), strings.Repeat("x", 3000))
+	}
+	live, err := r.s.named(ctx, "base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = r.s.foldRef(ctx, live)
+	r.s.release(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.s.GC(ctx); err != nil {
+		t.Fatal(err)
 	}
 	if err := r.s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	var view, good []byte
-	err := r.kv.Scan(ctx, prefixRange(kvKey(kView)), func(k, v []byte) error {
+	err = r.kv.Scan(ctx, prefixRange(kvKey(kView)), func(k, v []byte) error {
 		view, good = append([]byte(nil), k...), append([]byte(nil), v...)
 		return kv.Stop
 	})
@@ -193,8 +205,11 @@ func TestFsckKeepsWhatMayBeHeld(t *testing.T) {
 	put(bad)
 	r.open()
 	rep, err := r.s.Fsck(ctx, FsckOptions{Repair: true})
-	if err != nil || len(rep.Problems) == 0 || rep.Repaired != 0 {
-		t.Fatalf("%d problems, %d repaired, %v", len(rep.Problems), rep.Repaired, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Problems) == 0 || rep.Repaired != 0 {
+		t.Fatalf("%d problems, %d repaired", len(rep.Problems), rep.Repaired)
 	}
 	if err := r.s.Close(); err != nil {
 		t.Fatal(err)
@@ -202,7 +217,10 @@ func TestFsckKeepsWhatMayBeHeld(t *testing.T) {
 	put(good)
 	r.open()
 	r.want(r.get("base", "k07"), strings.Repeat("x", 3000))
-	if rep, err = r.s.Fsck(ctx, FsckOptions{Payload: true}); err != nil || len(rep.Problems) > 0 {
-		t.Fatalf("after the record came back: %v, %v", rep.Problems, err)
+	if rep, err = r.s.Fsck(ctx, FsckOptions{Payload: true}); err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Problems) > 0 {
+		t.Fatalf("after the record came back: %v", rep.Problems)
 	}
 }
