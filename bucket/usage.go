@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"context"
+	"slices"
 
 	"agentrun.dev/bucket/segment"
 	"agentrun.dev/errs"
@@ -16,6 +17,9 @@ func (s *Store) Usage(ctx context.Context, name string) (*Usage, error) {
 		return nil, err
 	}
 	defer s.release(r)
+	if err := r.forgetPast(ctx); err != nil {
+		return nil, err
+	}
 	s.ledger.mu.Lock()
 	defer s.ledger.mu.Unlock()
 	if _, err := s.ledger.settleLocked(ctx); err != nil {
@@ -73,6 +77,19 @@ func (s *Store) Usage(ctx context.Context, name string) (*Usage, error) {
 		u.Shared = u.Bytes - u.Unique
 	}
 	return u, nil
+}
+
+// forgetPast makes memory hold no more of the past than the ref's records do. What only a state in memory keeps from being
+// collected would go with the bucket, and yet isn't what the bucket takes.
+func (r *ref) forgetPast(ctx context.Context) error {
+	r.s.past.purge(r.id)
+	r.mu.Lock()
+	stale := !r.fold && (len(r.tip.base.pins) > 2 || !slices.Contains(r.tip.base.pins, pin{kView, r.rec.view}))
+	r.mu.Unlock()
+	if !stale {
+		return nil
+	}
+	return r.refresh(ctx)
 }
 
 // ownLogged is the payload of a state's objects that lies in one delta's log.
