@@ -89,11 +89,11 @@ func TestMounts(t *testing.T) {
 	e.write("work/hidden", "beneath")
 	e.must(e.Mkdir(ctx, root, "/", "real", 0o755))
 	e.must(e.Symlink(ctx, root, "/", "real", "link"))
-	e.mount(vfs.Mount{Path: "/work", FS: memory()})
-	e.mount(vfs.Mount{Path: "/work/data", FS: memory(), ReadOnly: true}) // neither exists in the mount above
+	e.mount(vfs.Mount{Path: "/vol", FS: memory()})
+	e.mount(vfs.Mount{Path: "/vol/data", FS: memory(), ReadOnly: true}) // neither exists in the mount above
 	e.mount(vfs.Mount{Path: "/mnt/a/b", FS: memory()})
 	e.mount(vfs.Mount{Path: "/link/sub", FS: memory()}) // through the link
-	if got := e.names("/") + "|" + e.names("/work") + "|" + e.names("/mnt") + "|" + e.names("/mnt/a") + "|" + e.names("/real"); got != "link real work mnt|data|a|b|sub" {
+	if got := e.names("/") + "|" + e.names("/vol") + "|" + e.names("/mnt") + "|" + e.names("/mnt/a") + "|" + e.names("/real"); got != "link real work mnt|data|a|b|sub" {
 		t.Errorf("listings: %q", got)
 	}
 	var paths []string
@@ -104,41 +104,41 @@ func TestMounts(t *testing.T) {
 		e.must(err)
 		devs[a.Dev] = true
 	}
-	if got := strings.Join(paths, " "); got != "/ /mnt/a/b /real/sub /work /work/data" || len(devs) != 5 {
+	if got := strings.Join(paths, " "); got != "/ /mnt/a/b /real/sub /vol /vol/data" || len(devs) != 5 {
 		t.Errorf("mounted are %q, with %d devices", got, len(devs))
 	}
-	e.write("/work/f", "above")
-	e.want("the hidden file", func() error { _, err := e.Stat(ctx, root, "/work", "hidden"); return err }(), syscall.ENOENT)
-	for path, want := range map[string]string{"/work/data/..": "/work", "/link/sub/..": "/real", "/mnt/a/b/../../..": "/", "/work/data/../../../..": "/", "/link/sub": "/real/sub"} {
+	e.write("/vol/f", "above")
+	e.want("the hidden file", func() error { _, err := e.Stat(ctx, root, "/vol", "hidden"); return err }(), syscall.ENOENT)
+	for path, want := range map[string]string{"/vol/data/..": "/vol", "/link/sub/..": "/real", "/mnt/a/b/../../..": "/", "/vol/data/../../../..": "/", "/link/sub": "/real/sub"} {
 		if got, err := e.Realpath(ctx, root, "/", path); got != want || err != nil {
 			t.Errorf("%s is %s, %v; want %s", path, got, err, want)
 		}
 	}
-	e.want("rename across", e.Rename(ctx, root, "/", "/work/f", "/f", 0), syscall.EXDEV)
-	e.want("link across", e.Link(ctx, root, "/", "/work/f", "/f"), syscall.EXDEV)
-	e.want("rename a mount point", e.Rename(ctx, root, "/", "/work", "/w", 0), syscall.EBUSY)
+	e.want("rename across", e.Rename(ctx, root, "/", "/vol/f", "/f", 0), syscall.EXDEV)
+	e.want("link across", e.Link(ctx, root, "/", "/vol/f", "/f"), syscall.EXDEV)
+	e.want("rename a mount point", e.Rename(ctx, root, "/", "/vol", "/w", 0), syscall.EBUSY)
 	e.want("rename a directory on the way to one", e.Rename(ctx, root, "/", "/real", "/r", 0), syscall.EBUSY)
 	e.want("rename onto a mount point", e.Rename(ctx, root, "/", "/link", "/real", 0), syscall.EISDIR)
-	e.want("remove a mount point", e.Rmdir(ctx, root, "/", "/work"), syscall.EBUSY)
+	e.want("remove a mount point", e.Rmdir(ctx, root, "/", "/vol"), syscall.EBUSY)
 	e.want("remove a directory on the way to one", e.Rmdir(ctx, root, "/", "/mnt/a"), syscall.EBUSY)
 	e.want("make something in a directory that isn't there", e.Mkdir(ctx, root, "/", "/mnt/x", 0o755), syscall.EROFS)
 	e.want("make what is there", e.Mkdir(ctx, root, "/", "/mnt/a", 0o755), syscall.EEXIST)
 	for what, err := range map[string]error{
-		"make":  e.Mkdir(ctx, root, "/", "/work/data/x", 0o755),
-		"chmod": e.SetAttr(ctx, root, "/", "/work/data", vfs.SetAttr{MtimeNow: true}, true),
-		"write": e.Access(ctx, root, "/", "/work/data", vfs.Write),
+		"make":  e.Mkdir(ctx, root, "/", "/vol/data/x", 0o755),
+		"chmod": e.SetAttr(ctx, root, "/", "/vol/data", vfs.SetAttr{MtimeNow: true}, true),
+		"write": e.Access(ctx, root, "/", "/vol/data", vfs.Write),
 	} {
 		e.want(what+" on a read-only mount", err, syscall.EROFS)
 	}
-	e.want("mount twice", e.Mount(ctx, vfs.Mount{Path: "/work/../work", FS: memory()}), syscall.EBUSY)
+	e.want("mount twice", e.Mount(ctx, vfs.Mount{Path: "/vol/../vol", FS: memory()}), syscall.EBUSY)
 	e.want("mount on the root", e.Mount(ctx, vfs.Mount{Path: "/", FS: memory()}), syscall.EBUSY)
 	e.want("mount on a relative path", e.Mount(ctx, vfs.Mount{Path: "x", FS: memory()}), syscall.EINVAL)
-	e.want("unmount what holds a mount", e.Unmount("/work"), syscall.EBUSY)
+	e.want("unmount what holds a mount", e.Unmount("/vol"), syscall.EBUSY)
 	e.want("unmount what isn't mounted", e.Unmount("/mnt/a"), syscall.EINVAL)
 	e.want("unmount the root", e.Unmount("/"), syscall.EBUSY)
-	e.must(e.Unmount("/work/data"))
-	e.must(e.Unmount("/work/"))
-	if got := e.read("/work/hidden") + " " + e.names("/work"); got != "beneath hidden" {
+	e.must(e.Unmount("/vol/data"))
+	e.must(e.Unmount("/vol/"))
+	if got := e.read("/vol/hidden") + " " + e.names("/vol"); got != "beneath hidden" {
 		t.Errorf("unmounted, there is %q", got)
 	}
 	e.must(e.Unmount("/mnt/a/b"))
