@@ -85,15 +85,15 @@ func (e *env) names(path string) string {
 // Mount points hide what is beneath, appear in listings, have devices of their own, and can't be moved or removed.
 func TestMounts(t *testing.T) {
 	e := newEnv(t)
-	e.must(e.Mkdir(ctx, root, "/", "work", 0o755))
-	e.write("work/hidden", "beneath")
+	e.must(e.Mkdir(ctx, root, "/", "vol", 0o755))
+	e.write("vol/hidden", "beneath")
 	e.must(e.Mkdir(ctx, root, "/", "real", 0o755))
 	e.must(e.Symlink(ctx, root, "/", "real", "link"))
 	e.mount(vfs.Mount{Path: "/vol", FS: memory()})
 	e.mount(vfs.Mount{Path: "/vol/data", FS: memory(), ReadOnly: true}) // neither exists in the mount above
 	e.mount(vfs.Mount{Path: "/mnt/a/b", FS: memory()})
 	e.mount(vfs.Mount{Path: "/link/sub", FS: memory()}) // through the link
-	if got := e.names("/") + "|" + e.names("/vol") + "|" + e.names("/mnt") + "|" + e.names("/mnt/a") + "|" + e.names("/real"); got != "link real work mnt|data|a|b|sub" {
+	if got := e.names("/") + "|" + e.names("/vol") + "|" + e.names("/mnt") + "|" + e.names("/mnt/a") + "|" + e.names("/real"); got != "link real vol mnt|data|a|b|sub" {
 		t.Errorf("listings: %q", got)
 	}
 	var paths []string
@@ -142,7 +142,7 @@ func TestMounts(t *testing.T) {
 		t.Errorf("unmounted, there is %q", got)
 	}
 	e.must(e.Unmount("/mnt/a/b"))
-	if got := e.names("/"); got != "link real work" {
+	if got := e.names("/"); got != "link real vol" {
 		t.Errorf("unmounted, the root holds %q", got)
 	}
 }
