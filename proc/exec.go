@@ -103,7 +103,7 @@ const magic = "#!agentrun "
 // maxInterpreters bounds scripts whose interpreter is a script.
 const maxInterpreters = 4
 
-// Program finds what a file runs: a program of the sandbox, or the interpreter that a script's first line names, with
+// Program finds what a file runs: a program of the sandbox, one that Options.Load knows, or the interpreter that a script's first line names, with
 // the arguments that it gets. Errors: ENOENT, EACCES, ELOOP, ENOEXEC for a file without a known beginning.
 func (p *Process) Program(file string, args []string) (Program, []string, error) {
 	for range maxInterpreters {
@@ -121,17 +121,22 @@ func (p *Process) Program(file string, args []string) (Program, []string, error)
 		if err != nil {
 			return nil, nil, err
 		}
+		if !bytes.HasPrefix(head, []byte("#!")) {
+			if p.sb.load != nil {
+				if prog, ok := p.sb.load(p, file, head); ok {
+					return prog, args, nil
+				}
+			}
+			return nil, nil, syscall.ENOEXEC
+		}
+		head, _, _ = bytes.Cut(head, []byte("\n"))
 		if name, ok := bytes.CutPrefix(head, []byte(magic)); ok {
 			if prog, ok := p.sb.commands.Lookup(string(bytes.TrimSpace(name))); ok {
 				return prog, args, nil
 			}
 			return nil, nil, syscall.ENOENT
 		}
-		line, ok := bytes.CutPrefix(head, []byte("#!"))
-		if !ok {
-			return nil, nil, syscall.ENOEXEC
-		}
-		interp, arg, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+		interp, arg, _ := strings.Cut(strings.TrimSpace(string(head[2:])), " ")
 		if interp == "" {
 			return nil, nil, syscall.ENOEXEC
 		}
@@ -148,7 +153,7 @@ func (p *Process) Program(file string, args []string) (Program, []string, error)
 	return nil, nil, syscall.ELOOP
 }
 
-// head reads a file's first line, at most 256 bytes, with the process's rights but not its permission to read.
+// head reads how a file begins, at most 256 bytes, with the process's rights but not its permission to read.
 func (p *Process) head(file string) ([]byte, error) {
 	ctx, _, cwd := p.at()
 	f, err := p.sb.ns.Open(ctx, vfs.Cred{}, cwd, file, syscall.O_RDONLY, 0)
@@ -161,8 +166,7 @@ func (p *Process) head(file string) ([]byte, error) {
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	line, _, _ := bytes.Cut(buf[:n], []byte("\n"))
-	return line, nil
+	return buf[:n], nil
 }
 
 // StartFile executes a file in a process made by Fork. An error leaves the process as it was.
@@ -190,5 +194,5 @@ func (p *Process) Become(prog Program, args []string) int {
 	p.mu.Unlock()
 	p.TakeSignals()
 	p.fds.closeOnExec()
-	return prog.Run(p)
+	return p.RunAs(prog)
 }

@@ -61,10 +61,17 @@ func spin(p *proc.Process, f func() error) int {
 
 func sandbox(t testing.TB, l proc.Limits) *proc.Sandbox {
 	t.Helper()
+	return sandboxWith(t, proc.Options{Limits: l})
+}
+
+// sandboxWith makes a sandbox in memory with the test's programs.
+func sandboxWith(t testing.TB, o proc.Options) *proc.Sandbox {
+	t.Helper()
 	root := memfs.New(memfs.Options{Mode: 0o777})
 	ns := vfs.NewNamespace(vfs.Mount{FS: root, Special: proc.OpenSpecial})
 	cmds := programs()
-	s, err := proc.New(proc.Options{Namespace: ns, Commands: cmds, Limits: l})
+	o.Namespace, o.Commands = ns, cmds
+	s, err := proc.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,9 +53,15 @@ type Process struct {
 	disp      [MaxSignal + 1]Disposition
 	pending   uint64
 	killedBy  int
+	prog      Program       // what it runs
 	intr      chan struct{} // closed while a signal is pending or the process is killed
 	killed    atomic.Bool
 	hasSignal atomic.Bool
+
+	memMu   sync.Mutex
+	memory  int64 // charged
+	memOver bool  // it has ended: nothing is charged any more
+	cpu     atomic.Int64
 
 	waitMu   sync.Mutex
 	children map[int]*Process // living ones and zombies not waited for
@@ -158,10 +164,10 @@ func (p *Process) Start(prog Program) {
 		p.mu.Unlock()
 		return
 	}
-	p.state = running
+	p.state, p.prog = running, prog
 	p.mu.Unlock()
 	if !p.sb.begin() {
-		p.finish(128 + SIGKILL)
+		p.Abandon(128 + SIGKILL)
 		return
 	}
 	go func() {
@@ -182,6 +188,7 @@ func (p *Process) Start(prog Program) {
 				p.panicked(r)
 				status = 128 + SIGABRT
 			}
+			p.uncharge()
 			p.finish(status)
 			stop()
 		}()
@@ -190,7 +197,10 @@ func (p *Process) Start(prog Program) {
 }
 
 // Abandon ends a process that was never started, with a status.
-func (p *Process) Abandon(status int) { p.finish(status & 0xff) }
+func (p *Process) Abandon(status int) {
+	p.uncharge()
+	p.finish(status & 0xff)
+}
 
 // finish makes the process a zombie, once.
 func (p *Process) finish(status int) {
@@ -203,7 +213,7 @@ func (p *Process) finish(status int) {
 	if p.killed.Load() {
 		status = 128 + p.killedBy
 	}
-	p.state, p.status = zombie, status
+	p.state, p.status, p.prog = zombie, status, nil
 	p.mu.Unlock()
 	p.cancel()
 	p.orphan()

@@ -22,13 +22,15 @@ type Commands interface {
 
 // Limits bound what the processes of one sandbox may use. A zero field means its default.
 type Limits struct {
-	Processes   int   // live processes at once; 512
-	Files       int   // open descriptors of one process (RLIMIT_NOFILE); 1,024
-	OutputBytes int64 // bytes written to streams that leave the sandbox; 1 GiB
-	FileBytes   int64 // bytes written to files through descriptors; 64 GiB
-	Steps       int64 // statements, loop rounds and other metered steps of all processes together; 0 means unlimited
-	Depth       int   // nested function calls, sources and evals of a shell; 10,000
-	Memory      int64 // bytes that one shell may keep in variables; 256 MiB
+	Processes     int           // live processes at once; 512
+	Files         int           // open descriptors of one process (RLIMIT_NOFILE); 1,024
+	OutputBytes   int64         // bytes written to streams that leave the sandbox; 1 GiB
+	FileBytes     int64         // bytes written to files through descriptors; 64 GiB
+	Steps         int64         // statements, loop rounds and other metered steps of all processes together; 0 means unlimited
+	Depth         int           // nested function calls, sources and evals of a shell; 10,000
+	Memory        int64         // bytes that one shell may keep in variables; 256 MiB
+	SandboxMemory int64         // bytes that programs of all processes may have charged (Process.Charge); 2 GiB
+	CPU           time.Duration // processor time that guests may use together (Process.AddCPU); 0 means unlimited
 }
 
 func (l Limits) withDefaults() Limits {
@@ -48,6 +50,7 @@ func (l Limits) withDefaults() Limits {
 	def64(&l.FileBytes, 64<<30)
 	def(&l.Depth, 10000)
 	def64(&l.Memory, 256<<20)
+	def64(&l.SandboxMemory, 2<<30)
 	return l
 }
 
@@ -59,6 +62,10 @@ type Options struct {
 	Hostname  string           // "sandbox" when empty
 	Clock     func() time.Time // time.Now when nil
 	Rand      io.Reader        // the system's generator when nil; read under a lock
+	Services  any              // what commands may ask of whoever runs the sandbox; package command/services says of what type
+	// Load returns the program of a file of another format, such as WebAssembly, by how the file begins (at most 256 bytes);
+	// false if it isn't one. Process.Program asks it for executable files that don't begin with "#!".
+	Load func(p *Process, file string, head []byte) (Program, bool)
 }
 
 // Sandbox is a set of processes that share files, limits, a clock and randomness. All methods may be called concurrently.
@@ -72,12 +79,16 @@ type Sandbox struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 
+	services any
+	load     func(p *Process, file string, head []byte) (Program, bool)
+
 	randMu sync.Mutex
 	rand   io.Reader
 
-	output, written, steps atomic.Int64 // used up of the limits
-	exceeded, defect       atomic.Pointer[string]
-	pipeIDs                atomic.Uint64
+	output, written, steps  atomic.Int64 // used up of the limits
+	memory, memoryPeak, cpu atomic.Int64
+	exceeded, defect        atomic.Pointer[string]
+	pipeIDs                 atomic.Uint64
 
 	mu      sync.Mutex
 	procs   map[int]*Process
@@ -95,6 +106,7 @@ func New(o Options) (*Sandbox, error) {
 	}
 	s := &Sandbox{
 		ns: o.Namespace, commands: o.Commands, limits: o.Limits.withDefaults(), hostname: o.Hostname, clock: o.Clock, rand: o.Rand,
+		services: o.Services, load: o.Load,
 		procs: make(map[int]*Process), nextPid: 2, fifos: make(map[fifoKey]*pipe),
 	}
 	if s.hostname == "" {
@@ -116,6 +128,9 @@ func (s *Sandbox) Namespace() *vfs.Namespace { return s.ns }
 
 // Commands returns the sandbox's programs.
 func (s *Sandbox) Commands() Commands { return s.commands }
+
+// Services returns Options.Services.
+func (s *Sandbox) Services() any { return s.services }
 
 // Limits returns the limits in force, defaults filled in.
 func (s *Sandbox) Limits() Limits { return s.limits }
