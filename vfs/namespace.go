@@ -136,7 +136,11 @@ func (ns *Namespace) graft(p *point, parts []string, m Mount) (*point, error) {
 	}
 	next := p.child(parts[0])
 	if next == nil {
-		next = &point{name: parts[0], virtual: ns.newMount(Mount{FS: newVoid(m.Path, len(parts)), Source: "none", Type: "void", ReadOnly: true})}
+		path := m.Path
+		for range parts[1:] {
+			path = path[:strings.LastIndexByte(path, '/')]
+		}
+		next = &point{name: parts[0], virtual: ns.newMount(Mount{Path: path, FS: newVoid(m.Path, len(parts)), Source: "none", Type: "void", ReadOnly: true})}
 	}
 	next, err := ns.graft(next, parts[1:], m)
 	if err != nil {

@@ -569,3 +569,45 @@ func TestRandomWriteCost(t *testing.T) {
 		}
 	}
 }
+
+// A volume's size holds, counting what isn't written out yet; what is freed can be used again.
+func TestSize(t *testing.T) {
+	b := newBucket(t)
+	fs, err := bucketfs.New(ctx, b, bucketfs.Options{Bytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { fs.Close(ctx) })
+	u := use(t, fs)
+	block := make([]byte, 1<<18)
+	one, two := u.open("one", vfs.O_RDWR|vfs.O_CREAT), u.open("two", vfs.O_RDWR|vfs.O_CREAT)
+	for range 2 {
+		for _, f := range []vfs.File{one, two} {
+			if _, err := f.Write(block); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := one.Write([]byte("x")); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a byte too many: %v", err)
+	}
+	u.must(two.Close())
+	if _, err := one.Write([]byte("x")); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a byte too many after a close: %v", err)
+	}
+	size := int64(1)
+	u.must(one.SetAttr(vfs.SetAttr{Size: &size}))
+	if _, err := one.WriteAt(block, 1); err != nil {
+		t.Errorf("after a truncation: %v", err)
+	}
+	u.must(u.ns.Unlink(ctx, root, "/", "two"))
+	for i := range 2 {
+		if _, err := one.WriteAt(block, int64(i+1)<<18); err != nil {
+			t.Errorf("after an unlink: %v", err)
+		}
+	}
+	if st, err := u.ns.StatFS(ctx, root, "/", "/"); err != nil || st.Blocks != 256 {
+		t.Errorf("statfs: %+v, %v", st, err)
+	}
+	u.must(one.Close())
+}

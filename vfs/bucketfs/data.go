@@ -29,6 +29,7 @@ type data struct {
 	valid    int64    // bytes of base that count; the file was truncated to this since
 	exts     []extent // in order, without overlaps
 	held     int64    // bytes in exts
+	grown    int64    // bytes that FS.grown counts for this file
 	dirty    bool
 	spill    *os.File // of an unlinked file that outgrew memory: all of its contents
 }

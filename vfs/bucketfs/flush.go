@@ -78,10 +78,12 @@ func (f *FS) flushLocked(ctx context.Context, n *node, open bool) error {
 	return nil
 }
 
-// cleaned drops what was held back and returns by how much that grew.
+// cleaned drops what was held back and returns by how much that grew. The caller holds FS.mu.
 func (f *FS) cleaned(d *data) int64 {
 	held := d.held
 	d.clean()
+	f.grown -= d.grown
+	d.grown = 0
 	return -held
 }
 

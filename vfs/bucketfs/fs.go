@@ -25,6 +25,7 @@ type Options struct {
 	Dirty    int64            // bytes held back before they are visible to S3; 0 is 64 MiB
 	Nodes    int              // inodes remembered though nobody refers to them; 0 is 16,384
 	TempDir  string           // for what is written to unlinked files beyond Dirty; "" is the system's
+	Bytes    int64            // that the files may have together, as written through this FS; beyond it ENOSPC. 0: no limit
 }
 
 // FS implements vfs.FS, vfs.Xattrs and vfs.Flusher.
@@ -33,16 +34,17 @@ type FS struct {
 	b   *bucket.Bucket // nil: read-only
 
 	// mu guards the table of nodes and their names. It may be taken while a node's mu is held, never the other way.
-	mu   sync.Mutex
-	view *bucket.View
-	ver  agentrun.Version // of view
-	age  uint64           // counts views; what was looked up in an earlier one must be looked up again
-	root *node
-	seen uint64 // age when the root's record was last read
-	inos map[vfs.Ino]*node
-	ids  map[bucket.ObjectID]*node
-	idle *list.List // of *node, least recently used first
-	temp uint64     // counts inode numbers of files that aren't in the bucket yet
+	mu    sync.Mutex
+	view  *bucket.View
+	ver   agentrun.Version // of view
+	grown int64            // bytes by which files have grown since they were last written out; kept if opt.Bytes is set
+	age   uint64           // counts views; what was looked up in an earlier one must be looked up again
+	root  *node
+	seen  uint64 // age when the root's record was last read
+	inos  map[vfs.Ino]*node
+	ids   map[bucket.ObjectID]*node
+	idle  *list.List // of *node, least recently used first
+	temp  uint64     // counts inode numbers of files that aren't in the bucket yet
 
 	dirtyBytes atomic.Int64
 	dirtyMu    sync.Mutex
@@ -203,6 +205,27 @@ func (n *node) base() string {
 		n = n.names[0].parent
 	}
 	return n.prefix()
+}
+
+// PathOf implements vfs.Pather.
+func (f *FS) PathOf(_ context.Context, ino vfs.Ino) (string, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.inos[ino]
+	if n == nil || n.gone {
+		return "", false
+	}
+	path := ""
+	for n != f.root {
+		if len(n.names) == 0 {
+			return "", false
+		}
+		if path != "" {
+			path = "/" + path
+		}
+		path, n = n.names[0].name+path, n.names[0].parent
+	}
+	return path, true
 }
 
 // key of a file by one of its names; false if none is known.

@@ -103,6 +103,9 @@ func (f *FS) write(n *node, p []byte, off int64) error {
 	}
 	d := &n.data
 	end := off + int64(len(p))
+	if err := f.room(d, max(end-d.size.Load(), 0)); err != nil {
+		return err
+	}
 	if d.spill != nil {
 		if _, err := d.spill.WriteAt(p, off); err != nil {
 			return syscall.ENOSPC
@@ -112,6 +115,34 @@ func (f *FS) write(n *node, p []byte, off int64) error {
 	}
 	d.size.Store(max(d.size.Load(), end))
 	f.modified(d)
+	return nil
+}
+
+// room counts by how much a file grows or shrinks. ENOSPC: the volume has a size, and would exceed it.
+func (f *FS) room(d *data, grow int64) error {
+	if f.opt.Bytes == 0 || grow == 0 {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if grow < 0 {
+		grow = max(grow, -d.grown) // what the bucket has is counted there until it is written out
+		f.grown += grow
+		d.grown += grow
+		return nil
+	}
+	fits := func() bool { return int64(f.view.Info().Bytes)+f.grown+grow <= f.opt.Bytes }
+	if !fits() {
+		// What others deleted doesn't show in an old view.
+		if err := f.refresh(context.Background()); err != nil {
+			return err
+		}
+		if !fits() {
+			return syscall.ENOSPC
+		}
+	}
+	f.grown += grow
+	d.grown += grow
 	return nil
 }
 
@@ -131,6 +162,9 @@ func (h *handle) Truncate(size int64) error {
 		return syscall.EINVAL
 	case size > bucket.MaxObject:
 		return syscall.EFBIG
+	}
+	if err := h.f.room(d, size-d.size.Load()); err != nil {
+		return err
 	}
 	if d.spill != nil {
 		if err := d.spill.Truncate(size); err != nil {

@@ -444,7 +444,11 @@ func (f *FS) StatFS(ctx context.Context) (vfs.StatFS, error) {
 		return vfs.StatFS{}, err
 	}
 	i := f.view.Info()
-	const magic, blocks = 0x61677274, 1 << 40 // no limit of its own: 4 PiB
-	used := (i.Bytes + 4095) / 4096
+	const magic = 0x61677274
+	blocks := uint64(1 << 40) // no limit of its own: 4 PiB
+	if f.opt.Bytes > 0 {
+		blocks = uint64(f.opt.Bytes) / 4096
+	}
+	used := (i.Bytes + uint64(max(f.grown, 0)) + 4095) / 4096
 	return vfs.StatFS{Type: magic, BlockSize: 4096, Blocks: blocks, Free: blocks - min(used, blocks), Files: 1 << 40, FFree: 1<<40 - min(i.Objects, 1<<40)}, nil
 }

@@ -1,8 +1,11 @@
 package memfs_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
 	"syscall"
 	"testing"
@@ -123,4 +126,36 @@ func TestLimits(t *testing.T) {
 	if st, err := fs.StatFS(ctx); err != nil || st.Free != st.Blocks || st.FFree != 0 {
 		t.Errorf("at the end it reports %+v, %v", st, err)
 	}
+}
+
+// FuzzLoad: whatever is loaded is refused or makes a filesystem whose tree can be walked and saved again.
+func FuzzLoad(f *testing.F) {
+	fs := memfs.New(memfs.Options{})
+	ns := vfs.NewNamespace(vfs.Mount{FS: fs})
+	ctx, c := context.Background(), vfs.Cred{}
+	ns.Mkdir(ctx, c, "", "/d", 0o755)
+	ns.Symlink(ctx, c, "", "d", "/l")
+	if w, err := ns.Open(ctx, c, "", "/d/f", vfs.O_WRONLY|vfs.O_CREAT, 0o644); err == nil {
+		w.Write([]byte("content"))
+		w.Close()
+	}
+	var b bytes.Buffer
+	fs.Save(&b)
+	f.Add(b.Bytes()[:b.Len()-4])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		data = binary.BigEndian.AppendUint32(data, crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)))
+		fs, err := memfs.Load(bytes.NewReader(data), memfs.Options{Bytes: 1 << 20, Inodes: 1000})
+		if err != nil {
+			return
+		}
+		ns := vfs.NewNamespace(vfs.Mount{FS: fs})
+		list, _ := ns.ReadDir(ctx, c, "", "/")
+		for _, e := range list {
+			ns.Lstat(ctx, c, "/", e.Name)
+			fs.PathOf(ctx, e.Ino)
+		}
+		if err := fs.Save(io.Discard); err != nil {
+			t.Error(err)
+		}
+	})
 }
