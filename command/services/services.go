@@ -62,9 +62,11 @@ type Control interface {
 	// Diff yields what is different in b against a, by path. Both are names of snapshots or of forks; "" is the present
 	// state. paths, absolute, restrict it to themselves and what lies beneath; none means everything. An error ends it.
 	Diff(ctx context.Context, a, b string, paths []string) iter.Seq2[Change, error]
-	// Fork makes n copies of the running sandbox that go on from here. It returns in each of them, as fork(2) does: Forks
-	// tells the parent of its children, and each child which one it is.
-	Fork(ctx context.Context, o ForkOptions) (Forks, error)
+	// Fork makes copies of the running sandbox that go on from here, and returns them in order. It freezes the sandbox, so a
+	// process calls it inside of Process.Rest; what goes on in a copy in that process's place asks Self who it is.
+	Fork(ctx context.Context, o ForkOptions) ([]Forked, error)
+	// Self tells which fork this sandbox is; nil if it isn't one.
+	Self(ctx context.Context) (*Forked, error)
 	// Merge brings what changed in another fork since it was made (or last merged) into this world's files.
 	Merge(ctx context.Context, from string, o MergeOptions) (Merged, error)
 }
@@ -106,19 +108,13 @@ type ForkOptions struct {
 	Kill  bool          // processes that can't be copied are missing in the children, instead of failing the fork
 }
 
-// Forks is what Fork returns, on either side.
-type Forks struct {
-	Children []Forked // in the parent: all children, in order
-	Child    *Forked  // in a child: itself; nil in the parent
-	Parent   string   // in a child: the id of the sandbox that it came from
-}
-
 // Forked is one child.
 type Forked struct {
-	Index  int    `json:"index"` // from 1
+	Index  int    `json:"index"` // among the children of one Fork, from 1
 	ID     string `json:"id"`
 	Name   string `json:"name,omitempty"`
 	Bucket string `json:"bucket,omitempty"` // that its workspace is
+	Parent string `json:"parent,omitempty"` // id of the sandbox that it came from
 }
 
 // Strategy says what a merge does where both sides changed the same file differently.
