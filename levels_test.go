@@ -20,7 +20,7 @@ var levels = map[string]int{
 	"kv": 1, "blob": 1, "client": 1,
 	"bucket": 2, "access": 2,
 	"vfs":  3,
-	"proc": 4, "fusefs": 4, "egress": 4, "vmm": 4, "guest": 4,
+	"proc": 4, "volume": 4, "fusefs": 4, "egress": 4, "vmm": 4, "guest": 4,
 	"shell": 5, "command": 5, "wasm": 5,
 	"engine":  6,
 	"node":    7,

@@ -1,0 +1,179 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"agentrun.dev"
+	"agentrun.dev/bucket"
+	"agentrun.dev/errs"
+	"agentrun.dev/vfs"
+	"agentrun.dev/vfs/bucketfs"
+	"agentrun.dev/vfs/memfs"
+)
+
+// Cut is the volumes of a sandbox at one instant. Nothing changes it; Sets are made of it with Fork.
+type Cut struct {
+	o     Options
+	list  []*mounted // bucket volumes stand on a bucket that was forked for the cut, and that nobody writes to
+	saved bool
+}
+
+// Cut takes all volumes at one instant, each by its fork policy. Nobody in the sandbox may write meanwhile: its processes are
+// frozen. What S3 clients write to its buckets is in all volumes or in none.
+func (s *Set) Cut(ctx context.Context, id string) (*Cut, error) {
+	c := &Cut{o: s.o}
+	c.o.Owner = id
+	at, err := s.flush(ctx)
+	for i := 0; err == nil && i < len(s.list); i++ {
+		m := s.list[i]
+		var b *backing
+		if b, err = c.o.freeze(ctx, m, at); err == nil {
+			c.list = append(c.list, &mounted{m.Spec, b})
+		} else {
+			err = fmt.Errorf("cut volume %s: %w", m.Name, err)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close(context.WithoutCancel(ctx)))
+	}
+	return c, nil
+}
+
+// copied tells whether a fork gets what the volume holds.
+func (s Spec) copied() bool { return s.Policy == Snapshot || s.Policy == Clone }
+
+// flush makes what the volumes hold back visible, and returns the version at which the buckets are cut: zero, which is now,
+// for a single one.
+func (s *Set) flush(ctx context.Context) (at agentrun.Version, err error) {
+	buckets := 0
+	for _, m := range s.list {
+		if m.b.bucket == nil || !m.copied() {
+			continue
+		}
+		if err := m.b.fs.(*bucketfs.FS).Flush(ctx, false); err != nil {
+			return 0, err
+		}
+		info, err := s.o.Store.Info(ctx, m.b.bucket.Name())
+		if err != nil {
+			return 0, err
+		}
+		at = max(at, info.Version)
+		buckets++
+	}
+	if buckets < 2 {
+		return 0, nil
+	}
+	// Versions are times that only grow, over all buckets of a store: one of them is one instant in all.
+	return max(at, agentrun.VersionAt(time.Now())), nil
+}
+
+// freeze makes the backing of a cut's volume; nil for one that begins afresh.
+func (o Options) freeze(ctx context.Context, m *mounted, at agentrun.Version) (*backing, error) {
+	switch {
+	case m.Policy == Fresh:
+		return nil, nil
+	case m.Policy == Share:
+		return m.b.share(), nil
+	case m.Host != "":
+		return o.copyHost(ctx, m.Spec, m.b.fs)
+	case m.b.bucket == nil:
+		return &backing{fs: m.b.fs.(*memfs.FS).Clone(), refs: 1}, nil
+	}
+	return o.forkFS(ctx, m.Spec, m.b, at)
+}
+
+// forkFS forks the bucket of a volume, and its filesystem with it, so that open files find theirs again.
+func (o Options) forkFS(ctx context.Context, s Spec, from *backing, at agentrun.Version) (*backing, error) {
+	name := o.name(s.Name)
+	if _, err := o.Store.Fork(ctx, from.bucket.Name(), name, bucket.ForkOptions{At: at, Attributes: o.attributes()}); err != nil {
+		return nil, err
+	}
+	drop := func(err error) (*backing, error) {
+		return nil, errors.Join(err, o.Store.Delete(context.WithoutCancel(ctx), name, bucket.DeleteOptions{Force: true}))
+	}
+	b, err := o.Store.Bucket(ctx, name)
+	if err != nil {
+		return drop(err)
+	}
+	fs, err := from.fs.(*bucketfs.FS).Clone(ctx, b)
+	if err != nil {
+		return drop(err)
+	}
+	return &backing{fs: fs, bucket: b, own: true, refs: 1}, nil
+}
+
+// Fork makes the volumes of one more sandbox, whose id is owner. It may be called many times, concurrently.
+func (c *Cut) Fork(ctx context.Context, owner string) (*Set, error) {
+	s := &Set{o: c.o}
+	s.o.Owner = owner
+	for _, m := range c.list {
+		b, err := s.o.thaw(ctx, m)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("fork volume %s: %w", m.Name, err), s.Close(context.WithoutCancel(ctx)))
+		}
+		spec := m.Spec
+		if b.bucket != nil && b.own {
+			spec.Bucket, spec.Base, spec.Host = "", "", ""
+		}
+		s.list = append(s.list, &mounted{spec, b})
+	}
+	return s, nil
+}
+
+func (o Options) thaw(ctx context.Context, m *mounted) (*backing, error) {
+	switch {
+	case m.Policy == Fresh && (m.Bucket != "" || m.Base != ""):
+		return o.empty(ctx, m.Spec)
+	case m.Policy == Fresh:
+		return o.memory(m.Spec), nil
+	case m.Policy == Share:
+		return m.b.share(), nil
+	case m.b.bucket == nil:
+		return &backing{fs: m.b.fs.(*memfs.FS).Clone(), refs: 1}, nil
+	}
+	return o.forkFS(ctx, m.Spec, m.b, 0)
+}
+
+// Close lets go of the cut. Sets that were made of it stay. What Save wrote stays usable.
+func (c *Cut) Close(ctx context.Context) error { return c.close(ctx, c.saved) }
+
+// Discard is Close for a cut whose saved form isn't needed any more either.
+func (c *Cut) Discard(ctx context.Context) error { return c.close(ctx, false) }
+
+func (c *Cut) close(ctx context.Context, keep bool) error {
+	var all []error
+	for _, m := range c.list {
+		if m.b != nil {
+			all = append(all, m.b.release(ctx, keep))
+		}
+	}
+	c.list = nil
+	return errors.Join(all...)
+}
+
+// Mounts returns the volumes as the cut has them, for reading, as of Set.Mounts. Those that begin afresh aren't among them.
+func (c *Cut) Mounts() []vfs.Mount {
+	s := Set{}
+	for _, m := range c.list {
+		if m.b != nil {
+			s.list = append(s.list, m)
+		}
+	}
+	return s.Mounts()
+}
+
+// copyHost copies a host's folder into memory.
+func (o Options) copyHost(ctx context.Context, s Spec, from vfs.FS) (*backing, error) {
+	b := o.memory(Spec{Name: s.Name, Size: s.Size})
+	if err := copyTree(ctx, from, from.Root(), b.fs, b.fs.Root()); err != nil {
+		if errors.Is(err, syscall.ENOSPC) {
+			return nil, errs.Msg(errs.TooLarge, "clone volume", s.Name, "a copy of a host's folder is kept in memory, 256 MiB at most: share the folder, or put it into a bucket")
+		}
+		return nil, errs.New(errs.Other, "clone volume", s.Name, err)
+	}
+	return b, nil
+}

@@ -1,0 +1,275 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+
+	"agentrun.dev/bucket"
+	"agentrun.dev/errs"
+	"agentrun.dev/vfs"
+	"agentrun.dev/vfs/bucketfs"
+	"agentrun.dev/vfs/hostfs"
+	"agentrun.dev/vfs/memfs"
+)
+
+// Attribute is set on buckets that were made for a sandbox and end with it; its value is the owner's id.
+const Attribute = "agentrun.sandbox"
+
+// Options say on whose behalf volumes are opened.
+type Options struct {
+	Store    *bucket.Store // nil: there are no buckets
+	Owner    string        // the sandbox's id: 1–40 of a–z, 0–9 and '-'; names the buckets made for it
+	UID, GID uint32        // own what has no owner yet
+}
+
+// Set is the volumes of one sandbox. Mounts may be called at any time, the rest by one goroutine at a time.
+type Set struct {
+	o    Options
+	list []*mounted
+	keep bool
+}
+
+// mounted is one volume of a set.
+type mounted struct {
+	Spec
+	b *backing
+}
+
+// backing is a filesystem, perhaps of several sets (Share). The last one closes it.
+type backing struct {
+	fs     vfs.FS
+	bucket *bucket.Bucket // nil unless it is one
+	own    bool           // the bucket was made for a sandbox
+
+	mu   sync.Mutex
+	refs int
+}
+
+// Open opens volumes. After an error nothing stays.
+func Open(ctx context.Context, o Options, specs []Spec) (*Set, error) {
+	specs, err := normalAll(specs)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{o: o}
+	for _, spec := range specs {
+		b, err := o.open(ctx, spec)
+		if err != nil {
+			return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+		}
+		s.list = append(s.list, &mounted{spec, b})
+	}
+	return s, nil
+}
+
+func (o Options) open(ctx context.Context, s Spec) (*backing, error) {
+	switch {
+	case s.Host != "":
+		fs, err := hostfs.New(s.Host, hostfs.Options{UID: o.UID, GID: o.GID, ReadOnly: s.ReadOnly})
+		if err != nil {
+			return nil, errs.New(errs.Invalid, "mount", s.Path, err)
+		}
+		return &backing{fs: fs, refs: 1}, nil
+	case s.Bucket != "":
+		return o.bucket(ctx, s, s.Bucket, false)
+	case s.Base != "":
+		return o.fork(ctx, s, s.Base)
+	}
+	return o.memory(s), nil
+}
+
+func (o Options) memory(s Spec) *backing {
+	m := memfs.Options{Bytes: s.Size, Mode: s.Mode, UID: o.UID, GID: o.GID}
+	if s.Root {
+		m.UID, m.GID = 0, 0
+	}
+	return &backing{fs: memfs.New(m), refs: 1}
+}
+
+// needStore is the error where a bucket is wanted and no store is there.
+func (o Options) needStore(name string) error {
+	if o.Store == nil {
+		return errs.Msg(errs.Invalid, "mount", name, "there is no store of buckets here")
+	}
+	return nil
+}
+
+func (o Options) bucket(ctx context.Context, s Spec, name string, own bool) (*backing, error) {
+	if err := o.needStore(name); err != nil {
+		return nil, err
+	}
+	b, err := o.Store.Bucket(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	fs, err := bucketfs.New(ctx, b, o.bucketfs(s))
+	if err != nil {
+		return nil, err
+	}
+	return &backing{fs: fs, bucket: b, own: own, refs: 1}, nil
+}
+
+func (o Options) bucketfs(s Spec) bucketfs.Options {
+	return bucketfs.Options{UID: o.UID, GID: o.GID, Bytes: s.Size}
+}
+
+// fork opens a fork of a bucket that is made for it.
+func (o Options) fork(ctx context.Context, s Spec, base string) (*backing, error) {
+	if err := o.needStore(base); err != nil {
+		return nil, err
+	}
+	from, at, err := o.Store.Point(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	name := o.name(s.Name)
+	if _, err := o.Store.Fork(ctx, from, name, bucket.ForkOptions{At: at, Attributes: o.attributes()}); err != nil {
+		return nil, err
+	}
+	return o.made(ctx, s, name)
+}
+
+// empty opens an empty bucket that is made for it.
+func (o Options) empty(ctx context.Context, s Spec) (*backing, error) {
+	if err := o.needStore(s.Name); err != nil {
+		return nil, err
+	}
+	name := o.name(s.Name)
+	if _, err := o.Store.Create(ctx, name, bucket.CreateOptions{Attributes: o.attributes()}); err != nil {
+		return nil, err
+	}
+	return o.made(ctx, s, name)
+}
+
+// made opens a bucket that was just made, or takes it away again.
+func (o Options) made(ctx context.Context, s Spec, name string) (*backing, error) {
+	b, err := o.bucket(ctx, s, name, true)
+	if err != nil {
+		return nil, errors.Join(err, o.Store.Delete(context.WithoutCancel(ctx), name, bucket.DeleteOptions{Force: true}))
+	}
+	return b, nil
+}
+
+func (o Options) attributes() map[string]string { return map[string]string{Attribute: o.Owner} }
+
+// name of a bucket made for a volume: "sandbox-OWNER-NAME", as much of the name as fits.
+func (o Options) name(volume string) string {
+	safe := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, volume)
+	name := "sandbox-" + o.Owner + "-" + safe
+	return strings.TrimRight(name[:min(len(name), 63)], "-")
+}
+
+// Mounts returns what a vfs.Namespace mounts, in the order of the specs; the root, if it is among them, as the one at "/".
+func (s *Set) Mounts() []vfs.Mount {
+	out := make([]vfs.Mount, 0, len(s.list))
+	for _, m := range s.list {
+		v := vfs.Mount{Path: m.Path, FS: m.b.fs, ReadOnly: m.ReadOnly, Source: m.Name, Type: "tmpfs"}
+		switch {
+		case m.b.bucket != nil:
+			v.Source, v.Type = "bucket:"+m.b.bucket.Name(), "bucket"
+		case m.Host != "":
+			v.Source, v.Type = "host", "hostfs"
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// Bucket returns the bucket that is mounted at a path, nil if none is.
+func (s *Set) Bucket(path string) *bucket.Bucket {
+	for _, m := range s.list {
+		if m.Path == path {
+			return m.b.bucket
+		}
+	}
+	return nil
+}
+
+// Specs returns what the volumes are, defaults filled in.
+func (s *Set) Specs() []Spec {
+	out := make([]Spec, len(s.list))
+	for i, m := range s.list {
+		out[i] = m.Spec
+	}
+	return out
+}
+
+// Keep makes the buckets that were made for this set outlive it, as buckets like any other, and returns their names by path.
+func (s *Set) Keep(ctx context.Context) (map[string]string, error) {
+	kept := map[string]string{}
+	for _, m := range s.list {
+		if m.b.bucket == nil || !m.b.own {
+			continue
+		}
+		info, err := s.o.Store.Update(ctx, m.b.bucket.Name(), func(i *bucket.Info) error {
+			delete(i.Attributes, Attribute)
+			return nil
+		})
+		if err != nil {
+			return kept, err
+		}
+		kept[m.Path] = info.Name
+	}
+	s.keep = true
+	return kept, nil
+}
+
+// Close lets go of the volumes: what was written to buckets is durable then, and buckets made for the sandbox are deleted.
+func (s *Set) Close(ctx context.Context) error {
+	var all []error
+	for _, m := range s.list {
+		all = append(all, m.b.release(ctx, s.keep))
+	}
+	s.list = nil
+	return errors.Join(all...)
+}
+
+func (b *backing) share() *backing {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refs++
+	return b
+}
+
+// release gives up one holder's part; the last one closes, and deletes the bucket if it was made for a sandbox.
+func (b *backing) release(ctx context.Context, keep bool) error {
+	b.mu.Lock()
+	b.refs--
+	last := b.refs == 0
+	b.mu.Unlock()
+	if !last {
+		return nil
+	}
+	drop := b.own && !keep
+	if b.bucket == nil {
+		if c, ok := b.fs.(io.Closer); ok {
+			return c.Close()
+		}
+		return nil
+	}
+	fs := b.fs.(*bucketfs.FS)
+	var all []error
+	if !drop {
+		all = append(all, fs.Flush(ctx, true))
+	}
+	all = append(all, fs.Close(ctx))
+	if drop {
+		all = []error{b.bucket.Store().Delete(ctx, b.bucket.Name(), bucket.DeleteOptions{Force: true})}
+	}
+	err := errors.Join(all...)
+	if errs.Is(err, errs.NotFound) {
+		return nil // the bucket is gone, and with it whatever was to be kept
+	}
+	return err
+}
