@@ -2,6 +2,7 @@ package command
 
 import (
 	"agentrun.dev/command/awk"
+	"agentrun.dev/command/compress"
 	"agentrun.dev/command/coreutils"
 	"agentrun.dev/command/find"
 	"agentrun.dev/command/grep"
@@ -18,6 +19,10 @@ var list = []Command{
 	{"base32", coreutils.Base32},
 	{"base64", coreutils.Base64},
 	{"basename", coreutils.Basename},
+	{"bunzip2", compress.Bunzip2},
+	{"bzcat", compress.Bzcat},
+	{"bzgrep", compress.Zgrep},
+	{"bzip2", compress.Bzip2},
 	{"cat", coreutils.Cat},
 	{"chgrp", coreutils.Chgrp},
 	{"chmod", coreutils.Chmod},
@@ -37,12 +42,16 @@ var list = []Command{
 	{"fold", coreutils.Fold},
 	{"gawk", awk.Awk},
 	{"grep", grep.Grep},
+	{"gunzip", compress.Gunzip},
+	{"gzip", compress.Gzip},
 	{"head", coreutils.Head},
 	{"hostname", coreutils.Hostname},
 	{"id", coreutils.Id},
 	{"jq", jq.Jq},
 	{"ln", coreutils.Ln},
 	{"ls", coreutils.Ls},
+	{"lzcat", compress.Lzcat},
+	{"lzma", compress.Lzma},
 	{"mawk", awk.Awk},
 	{"md5sum", coreutils.Md5sum},
 	{"mkdir", coreutils.Mkdir},
@@ -77,9 +86,22 @@ var list = []Command{
 	{"true", coreutils.True},
 	{"uname", coreutils.Uname},
 	{"uniq", coreutils.Uniq},
+	{"unlzma", compress.Unlzma},
+	{"unxz", compress.Unxz},
+	{"unzstd", compress.Unzstd},
 	{"wc", coreutils.Wc},
 	{"which", coreutils.Which},
 	{"whoami", coreutils.Whoami},
 	{"xargs", coreutils.Xargs},
+	{"xz", compress.Xz},
+	{"xzcat", compress.Xzcat},
+	{"xzgrep", compress.Zgrep},
 	{"yes", coreutils.Yes},
+	{"zcat", compress.Zcat},
+	{"zegrep", compress.Zegrep},
+	{"zfgrep", compress.Zfgrep},
+	{"zgrep", compress.Zgrep},
+	{"zstd", compress.Zstd},
+	{"zstdcat", compress.Zstdcat},
+	{"zstdgrep", compress.Zgrep},
 }
