@@ -9,6 +9,7 @@ import (
 	"agentrun.dev/command/jq"
 	"agentrun.dev/command/sed"
 	"agentrun.dev/command/sort"
+	"agentrun.dev/command/world"
 )
 
 // list is every command that there is. It is never changed.
@@ -40,6 +41,7 @@ var list = []Command{
 	{"fgrep", grep.Fgrep},
 	{"find", find.Find},
 	{"fold", coreutils.Fold},
+	{"fork", world.Fork},
 	{"gawk", awk.Awk},
 	{"grep", grep.Grep},
 	{"gunzip", compress.Gunzip},
@@ -54,6 +56,7 @@ var list = []Command{
 	{"lzma", compress.Lzma},
 	{"mawk", awk.Awk},
 	{"md5sum", coreutils.Md5sum},
+	{"merge", world.Merge},
 	{"mkdir", coreutils.Mkdir},
 	{"mktemp", coreutils.Mktemp},
 	{"mv", coreutils.Mv},
@@ -75,6 +78,7 @@ var list = []Command{
 	{"sha384sum", coreutils.Sha384sum},
 	{"sha512sum", coreutils.Sha512sum},
 	{"sleep", coreutils.Sleep},
+	{"snapshot", world.Snapshot},
 	{"sort", sort.Sort},
 	{"stat", coreutils.Stat},
 	{"tac", coreutils.Tac},

@@ -26,11 +26,8 @@ type Services struct {
 
 // From returns the services of p's sandbox, never nil.
 func From(p *proc.Process) *Services {
-	var offered any = p.Sandbox()
-	if s, ok := offered.(interface{ Services() any }); ok {
-		if found, _ := s.Services().(*Services); found != nil {
-			return found
-		}
+	if found, _ := p.Sandbox().Services().(*Services); found != nil {
+		return found
 	}
 	return &Services{}
 }
