@@ -147,10 +147,10 @@ func (t *fdTable) copyFrom(o *fdTable) {
 	}
 }
 
-// interruptible is a file whose reads and writes wait. A closed intr ends the wait with EINTR.
+// interruptible is a file whose reads and writes wait. What waits, and what ends the wait, the waiter says.
 type interruptible interface {
-	readIntr(b []byte, intr <-chan struct{}) (int, error)
-	writeIntr(b []byte, intr <-chan struct{}) (int, error)
+	readIntr(b []byte, w waiter) (int, error)
+	writeIntr(b []byte, w waiter) (int, error)
 }
 
 // handle is a description as one process sees it: each call is a gate of that process.
@@ -179,8 +179,13 @@ func (h *handle) Read(b []byte) (int, error) {
 		return 0, syscall.EBADF
 	}
 	if w, ok := h.d.file.(interruptible); ok {
-		return w.readIntr(b, h.p.Interrupt())
+		n, err := w.readIntr(b, h.p.waiter())
+		if n > 0 {
+			h.p.moved()
+		}
+		return n, err
 	}
+	h.p.moved()
 	return h.d.file.Read(b)
 }
 
@@ -192,12 +197,15 @@ func (h *handle) Write(b []byte) (n int, err error) {
 		return 0, syscall.EBADF
 	}
 	if w, ok := h.d.file.(interruptible); ok {
-		n, err = w.writeIntr(b, h.p.Interrupt())
+		n, err = w.writeIntr(b, h.p.waiter())
 	} else {
 		if err := h.p.charge(len(b)); err != nil {
 			return 0, err
 		}
 		n, err = h.d.file.Write(b)
+	}
+	if n > 0 {
+		h.p.moved()
 	}
 	switch err {
 	case syscall.EPIPE:
@@ -234,6 +242,7 @@ func (h *handle) WriteAt(b []byte, off int64) (int, error) {
 	if err := h.p.charge(len(b)); err != nil {
 		return 0, err
 	}
+	h.p.moved()
 	return h.d.file.WriteAt(b, off)
 }
 
@@ -241,6 +250,7 @@ func (h *handle) Seek(off int64, whence int) (int64, error) {
 	if err := h.gate(); err != nil {
 		return 0, err
 	}
+	h.p.moved()
 	return h.d.file.Seek(off, whence)
 }
 

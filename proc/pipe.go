@@ -67,20 +67,19 @@ func (p *pipe) broadcast() {
 	}
 }
 
-// wait releases the mutex until a change or an interrupt: EINTR. It returns with the mutex held.
-func (p *pipe) wait(intr <-chan struct{}) error {
+// wait releases the mutex until a change or an interrupt: EINTR, or errShort in the middle of a call. It returns with the
+// mutex held.
+func (p *pipe) wait(w waiter, middle bool) error {
 	if p.change == nil {
 		p.change = make(chan struct{})
 	}
 	ch := p.change
 	p.mu.Unlock()
 	defer p.mu.Lock()
-	select {
-	case <-ch:
-		return nil
-	case <-intr:
-		return syscall.EINTR
+	if middle {
+		return w.untilMoved(ch)
 	}
+	return w.until(ch)
 }
 
 // pipeEnd is an open end of a pipe, or both ends of a FIFO opened O_RDWR.
@@ -94,10 +93,10 @@ type pipeEnd struct {
 	attr              *vfs.Attr // of a FIFO's inode
 }
 
-func (e *pipeEnd) Read(b []byte) (int, error)  { return e.readIntr(b, nil) }
-func (e *pipeEnd) Write(b []byte) (int, error) { return e.writeIntr(b, nil) }
+func (e *pipeEnd) Read(b []byte) (int, error)  { return e.readIntr(b, waiter{}) }
+func (e *pipeEnd) Write(b []byte) (int, error) { return e.writeIntr(b, waiter{}) }
 
-func (e *pipeEnd) readIntr(b []byte, intr <-chan struct{}) (int, error) {
+func (e *pipeEnd) readIntr(b []byte, w waiter) (int, error) {
 	p := e.pipe
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +110,7 @@ func (e *pipeEnd) readIntr(b []byte, intr <-chan struct{}) (int, error) {
 		if p.write == 0 {
 			return 0, io.EOF
 		}
-		if err := p.wait(intr); err != nil {
+		if err := p.wait(w, false); err != nil {
 			return 0, err
 		}
 		if e.closed {
@@ -127,7 +126,7 @@ func (e *pipeEnd) readIntr(b []byte, intr <-chan struct{}) (int, error) {
 	return n, nil
 }
 
-func (e *pipeEnd) writeIntr(b []byte, intr <-chan struct{}) (n int, err error) {
+func (e *pipeEnd) writeIntr(b []byte, w waiter) (n int, err error) {
 	p := e.pipe
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,11 +151,12 @@ func (e *pipeEnd) writeIntr(b []byte, intr <-chan struct{}) (n int, err error) {
 			p.broadcast()
 			continue
 		}
-		if err := p.wait(intr); err != nil {
-			if n > 0 {
-				return n, err
-			}
-			return 0, err
+		switch err := p.wait(w, n > 0); err {
+		case nil:
+		case errShort:
+			return n, nil
+		default:
+			return n, err
 		}
 	}
 }
@@ -242,7 +242,7 @@ func (p *Process) openFIFO(attr vfs.Attr, flags int) (vfs.File, error) {
 			delete(s.fifos, key)
 		}
 	}
-	intr := p.Interrupt()
+	w := p.waiter()
 	var err error
 	if acc != syscall.O_RDWR {
 		other := 1 // the reader waits for a writer
@@ -257,7 +257,7 @@ func (p *Process) openFIFO(attr vfs.Attr, flags int) (vfs.File, error) {
 				}
 				break
 			}
-			err = pp.wait(intr)
+			err = pp.wait(w, false)
 		}
 	}
 	pp.mu.Unlock()
@@ -288,7 +288,7 @@ func (p *Process) Drain(r vfs.File, limit int) ([]byte, error) {
 			copy(grown, out)
 			out = grown
 		}
-		n, err := f.readIntr(out[len(out):cap(out)], p.ctx.Done())
+		n, err := f.readIntr(out[len(out):cap(out)], waiter{p, p.ctx.Done()})
 		out = out[:len(out)+n]
 		switch {
 		case err == io.EOF:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,8 +56,15 @@ type Process struct {
 	killedBy  int
 	prog      Program       // what it runs
 	intr      chan struct{} // closed while a signal is pending or the process is killed
-	killed    atomic.Bool
 	hasSignal atomic.Bool
+	stopSig   int           // the signal that stopped it, 0 when it isn't stopped
+	cont      chan struct{} // closed when it is continued or killed
+	news      uint8         // of a stop or continuation, for the parent's waits
+
+	attn   atomic.Uint32 // bits: killed, stopped
+	phase  atomic.Int32
+	rest   atomic.Int32 // how far a call inside Rest is; set by the program's own goroutine
+	cloner atomic.Bool  // prog is a Cloner
 
 	memMu   sync.Mutex
 	memory  int64 // charged
@@ -93,10 +101,11 @@ func (s *Sandbox) NewProcess(r Root) (*Process, error) {
 	return p, nil
 }
 
-// register gives p a pid and enters it into the tables. The number of processes is limited: EAGAIN, as fork says.
+// register gives p a pid and enters it into the tables, once the sandbox isn't frozen. The number of processes is
+// limited: EAGAIN, as fork says.
 func (s *Sandbox) register(p *Process, parent *Process) error {
 	p.intr, p.done, p.start = make(chan struct{}), make(chan struct{}), s.clock()
-	s.mu.Lock()
+	s.lockThawed()
 	defer s.mu.Unlock()
 	if s.closed {
 		return syscall.ESRCH
@@ -164,12 +173,18 @@ func (p *Process) Start(prog Program) {
 		p.mu.Unlock()
 		return
 	}
-	p.state, p.prog = running, prog
+	p.state = running
+	p.setProgram(prog)
 	p.mu.Unlock()
 	if !p.sb.begin() {
 		p.Abandon(128 + SIGKILL)
 		return
 	}
+	p.launch(prog)
+}
+
+// launch runs the program, which the sandbox counts already, in a goroutine of its own.
+func (p *Process) launch(prog Program) {
 	go func() {
 		defer p.sb.end()
 		status := 126
@@ -210,7 +225,7 @@ func (p *Process) finish(status int) {
 		p.mu.Unlock()
 		return
 	}
-	if p.killed.Load() {
+	if p.isKilled() {
 		status = 128 + p.killedBy
 	}
 	p.state, p.status, p.prog = zombie, status, nil
@@ -226,8 +241,9 @@ func (p *Process) finish(status int) {
 	s.mu.Unlock()
 	close(p.done)
 	if parent != nil {
-		parent.childEnded()
+		parent.childChanged()
 	}
+	s.noteFreeze()
 }
 
 // orphan lets go of the children: those that run go on without a parent, those that have ended are forgotten.
@@ -238,13 +254,17 @@ func (p *Process) orphan() {
 	p.waitMu.Unlock()
 	s := p.sb
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	groups := [][2]int{{p.pgid, p.sid}}
 	for pid, c := range children {
 		c.parent = nil
 		if c.ended() {
 			delete(s.procs, pid)
+		} else if g := [2]int{c.pgid, c.sid}; c.pgid != p.pgid && !slices.Contains(groups, g) {
+			groups = append(groups, g)
 		}
 	}
+	s.mu.Unlock()
+	s.continueOrphans(groups)
 }
 
 func (p *Process) ended() bool {
@@ -254,16 +274,6 @@ func (p *Process) ended() bool {
 	default:
 		return false
 	}
-}
-
-func (p *Process) childEnded() {
-	p.waitMu.Lock()
-	if p.childEnd != nil {
-		close(p.childEnd)
-		p.childEnd = nil
-	}
-	p.waitMu.Unlock()
-	p.post(SIGCHLD)
 }
 
 // panicked notes a defect in a program, with where it was.
@@ -289,19 +299,13 @@ func (p *Process) Signaled() int {
 	return p.killedBy
 }
 
-// gate is passed by every call: a killed process stops here.
-func (p *Process) gate() error {
-	if p.killed.Load() {
-		return syscall.EINTR
-	}
-	return nil
-}
-
 // Step counts n steps of metered work. An error means that the process must end: it was killed, or the sandbox's budget
 // is used up, which kills it with XCPU.
 func (p *Process) Step(n int) error {
-	if p.killed.Load() {
-		return syscall.EINTR
+	if p.attn.Load() != 0 {
+		if err := p.gate(); err != nil {
+			return err
+		}
 	}
 	if l := p.sb.limits.Steps; l > 0 && p.sb.steps.Add(int64(n)) > l {
 		p.sb.exceed("steps")
@@ -316,59 +320,6 @@ func (p *Process) Interrupt() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.intr
-}
-
-// Wait waits for a child and returns its wait status. It reaps the child. Errors: ECHILD, EINTR.
-func (p *Process) Wait(child *Process) (status int, err error) {
-	select {
-	case <-child.done:
-	default:
-		select {
-		case <-child.done:
-		case <-p.Interrupt():
-			return 0, syscall.EINTR
-		}
-	}
-	p.waitMu.Lock()
-	_, ours := p.children[child.pid]
-	ours = ours && p.children[child.pid] == child
-	delete(p.children, child.pid)
-	p.waitMu.Unlock()
-	if !ours {
-		return 0, syscall.ECHILD
-	}
-	p.sb.mu.Lock()
-	delete(p.sb.procs, child.pid)
-	p.sb.mu.Unlock()
-	child.mu.Lock()
-	defer child.mu.Unlock()
-	child.state = reaped
-	return child.status, nil
-}
-
-// WaitAny waits for whichever of the given children ends first, without reaping it. Errors: ECHILD when there are none, EINTR.
-func (p *Process) WaitAny(of []*Process) (*Process, error) {
-	if len(of) == 0 {
-		return nil, syscall.ECHILD
-	}
-	for {
-		p.waitMu.Lock()
-		if p.childEnd == nil {
-			p.childEnd = make(chan struct{})
-		}
-		ch := p.childEnd
-		p.waitMu.Unlock()
-		for _, c := range of {
-			if c.ended() {
-				return c, nil
-			}
-		}
-		select {
-		case <-ch:
-		case <-p.Interrupt():
-			return nil, syscall.EINTR
-		}
-	}
 }
 
 // Context is done when the process is killed or has ended.
@@ -501,12 +452,27 @@ func (p *Process) Sleep(d time.Duration) error {
 	if err := p.gate(); err != nil {
 		return err
 	}
+	return p.nap(d)
+}
+
+// SleepUntil waits up to a moment of the sandbox's clock; EINTR when a signal ends it.
+func (p *Process) SleepUntil(t time.Time) error {
+	if err := p.gate(); err != nil {
+		return err
+	}
+	return p.nap(t.Sub(p.sb.clock()))
+}
+
+func (p *Process) nap(d time.Duration) error {
+	w := p.waiter()
 	t := time.NewTimer(d)
 	defer t.Stop()
+	p.enter(naps)
+	defer p.leave()
 	select {
 	case <-t.C:
 		return nil
-	case <-p.Interrupt():
+	case <-w.intr:
 		return syscall.EINTR
 	}
 }
@@ -517,14 +483,3 @@ func (r randReader) Read(p []byte) (int, error) { return r.sb.readRand(p) }
 
 // Rand returns the sandbox's randomness.
 func (p *Process) Rand() io.Reader { return randReader{p.sb} }
-
-// WaitQuiet is Wait for a child in the foreground: handled signals stay pending and don't interrupt it, only the
-// process's own end does.
-func (p *Process) WaitQuiet(child *Process) (int, error) {
-	select {
-	case <-child.done:
-	case <-p.ctx.Done():
-		return 0, syscall.EINTR
-	}
-	return p.Wait(child)
-}

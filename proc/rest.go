@@ -34,6 +34,17 @@ type Saver interface {
 // A nil call is a safe point without waiting: one atomic load unless a freeze is asked for. The error is the call's, or
 // EINTR when the process has been killed.
 func (p *Process) Rest(call func() error) error {
+	if call == nil && p.attn.Load() == 0 && !p.sb.cycle.Load().on.Load() {
+		return nil
+	}
+	if !p.cloner.Load() || p.rest.Load() != outside {
+		if err := p.gate(); err != nil || call == nil {
+			return err
+		}
+		return call()
+	}
+	p.rest.Store(untouched)
+	defer p.rest.Store(outside)
 	if err := p.gate(); err != nil || call == nil {
 		return err
 	}
@@ -62,12 +73,19 @@ func (p *Process) Running() Program {
 	return p.prog
 }
 
+// setProgram notes what runs. p.mu is held.
+func (p *Process) setProgram(prog Program) {
+	p.prog = prog
+	_, ok := prog.(Cloner)
+	p.cloner.Store(ok)
+}
+
 // RunAs goes on as another program, with the descriptors, arguments and signals as they are, and returns its exit status,
 // which must be the caller's too. A program shared by processes makes itself a Cloner by this: it reads its arguments
 // and goes on as a value that holds the state of this process.
 func (p *Process) RunAs(prog Program) int {
 	p.mu.Lock()
-	p.prog = prog
+	p.setProgram(prog)
 	p.mu.Unlock()
 	return prog.Run(p)
 }

@@ -90,6 +90,12 @@ type Sandbox struct {
 	exceeded, defect        atomic.Pointer[string]
 	pipeIDs                 atomic.Uint64
 
+	cycle   atomic.Pointer[cycle]
+	freezer chan struct{} // holds a token while a freeze is under way or in force
+	note    chan struct{} // told of changes while a freeze is asked for
+	wakes   atomic.Int64  // how often processes that weren't at rest have ended a wait
+	frozen  *Frozen       // the freeze in force; guarded by mu
+
 	mu      sync.Mutex
 	procs   map[int]*Process
 	nextPid int
@@ -109,6 +115,8 @@ func New(o Options) (*Sandbox, error) {
 		services: o.Services, load: o.Load,
 		procs: make(map[int]*Process), nextPid: 2, fifos: make(map[fifoKey]*pipe),
 	}
+	s.cycle.Store(newCycle())
+	s.freezer, s.note = make(chan struct{}, 1), make(chan struct{}, 1)
 	if s.hostname == "" {
 		s.hostname = "sandbox"
 	}
@@ -212,12 +220,15 @@ func (s *Sandbox) Close(ctx context.Context) error {
 			close(s.idle)
 		}
 	}
-	ps, idle := s.sorted(), s.idle
+	ps, idle, f := s.sorted(), s.idle, s.frozen
 	s.mu.Unlock()
 	for _, p := range ps {
 		p.kill(SIGKILL)
 	}
 	s.cancel()
+	if f != nil {
+		f.Thaw()
+	}
 	select {
 	case <-idle:
 		return nil

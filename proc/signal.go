@@ -88,18 +88,13 @@ func SignalNumber(name string) (int, bool) {
 type Disposition uint8
 
 const (
-	Default Disposition = iota // end the process, or nothing for CHLD, CONT, URG and WINCH
+	Default Disposition = iota // end the process, stop it (STOP, TSTP, TTIN, TTOU), or nothing (CHLD, CONT, URG, WINCH)
 	Ignore
 	Handle // keep it pending until TakeSignals: a trap, or a handler of a program
 )
 
 func defaultIgnored(sig int) bool {
-	switch sig {
-	case SIGCHLD, SIGCONT, SIGURG, SIGWINCH, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU:
-		// Stops would need every gate to park; without job control on a terminal nothing asks for them.
-		return true
-	}
-	return false
+	return sig == SIGCHLD || sig == SIGCONT || sig == SIGURG || sig == SIGWINCH
 }
 
 // SetSignal sets what a signal does and returns what it did. KILL and STOP can't be changed: EINVAL.
@@ -140,7 +135,7 @@ func (p *Process) TakeSignals() []int {
 	}
 	p.pending = 0
 	p.hasSignal.Store(false)
-	if !p.killed.Load() {
+	if !p.isKilled() {
 		p.intr = make(chan struct{})
 	}
 	return out
@@ -148,7 +143,7 @@ func (p *Process) TakeSignals() []int {
 
 // Killed returns the signal that has ended the process, 0 while it lives.
 func (p *Process) Killed() int {
-	if !p.killed.Load() {
+	if !p.isKilled() {
 		return 0
 	}
 	p.mu.Lock()
@@ -205,9 +200,12 @@ func (p *Process) post(sig int) {
 	if sig == 0 {
 		return
 	}
+	if sig == SIGCONT {
+		p.resume()
+	}
 	p.mu.Lock()
 	d := p.disp[sig]
-	if p.state != running && p.state != embryo || p.killed.Load() {
+	if p.state != running && p.state != embryo || p.isKilled() {
 		p.mu.Unlock()
 		return
 	}
@@ -220,6 +218,9 @@ func (p *Process) post(sig int) {
 		p.mu.Unlock()
 	case d == Ignore && sig != SIGKILL, d == Default && defaultIgnored(sig):
 		p.mu.Unlock()
+	case sig != SIGKILL && stops(sig):
+		p.mu.Unlock()
+		p.stop(sig)
 	default:
 		p.mu.Unlock()
 		p.kill(sig)
@@ -229,12 +230,15 @@ func (p *Process) post(sig int) {
 // kill ends the process by a signal, whatever its disposition. Its gates fail from now on.
 func (p *Process) kill(sig int) {
 	p.mu.Lock()
-	if p.killed.Load() || p.state == zombie || p.state == reaped {
+	if p.isKilled() || p.state == zombie || p.state == reaped {
 		p.mu.Unlock()
 		return
 	}
 	p.killedBy = sig
-	p.killed.Store(true)
+	p.attn.Or(attnKilled)
+	if p.stopSig != 0 {
+		close(p.cont)
+	}
 	if !p.hasSignal.Swap(true) {
 		close(p.intr)
 	}
@@ -249,6 +253,10 @@ func (s *Sandbox) sorted() []*Process {
 	for _, p := range s.procs {
 		ps = append(ps, p)
 	}
-	sort.Slice(ps, func(i, j int) bool { return ps[i].pid < ps[j].pid })
+	sortProcesses(ps)
 	return ps
+}
+
+func sortProcesses(ps []*Process) {
+	sort.Slice(ps, func(i, j int) bool { return ps[i].pid < ps[j].pid })
 }

@@ -34,11 +34,11 @@ func NewInput(r io.Reader, tty bool) *Input {
 // Terminal tells whether it is to look like a terminal.
 func (in *Input) Terminal() bool { return in.tty }
 
-func (in *Input) Read(b []byte) (int, error)                     { return in.readIntr(b, nil) }
-func (in *Input) Write([]byte) (int, error)                      { return 0, syscall.EBADF }
-func (in *Input) Flags() int                                     { return syscall.O_RDONLY }
-func (in *Input) Attr() (vfs.Attr, error)                        { return streamAttr(in.tty), nil }
-func (in *Input) writeIntr([]byte, <-chan struct{}) (int, error) { return 0, syscall.EBADF }
+func (in *Input) Read(b []byte) (int, error)            { return in.readIntr(b, waiter{}) }
+func (in *Input) Write([]byte) (int, error)             { return 0, syscall.EBADF }
+func (in *Input) Flags() int                            { return syscall.O_RDONLY }
+func (in *Input) Attr() (vfs.Attr, error)               { return streamAttr(in.tty), nil }
+func (in *Input) writeIntr([]byte, waiter) (int, error) { return 0, syscall.EBADF }
 
 func streamAttr(tty bool) vfs.Attr {
 	if tty {
@@ -47,7 +47,7 @@ func streamAttr(tty bool) vfs.Attr {
 	return vfs.Attr{Ino: 1, Mode: vfs.ModeFIFO | 0o600, Nlink: 1}
 }
 
-func (in *Input) readIntr(b []byte, intr <-chan struct{}) (int, error) {
+func (in *Input) readIntr(b []byte, w waiter) (int, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for len(in.pending) == 0 {
@@ -56,12 +56,10 @@ func (in *Input) readIntr(b []byte, intr <-chan struct{}) (int, error) {
 		}
 		ch := in.fill()
 		in.mu.Unlock()
-		select {
-		case <-ch:
-			in.mu.Lock()
-		case <-intr:
-			in.mu.Lock()
-			return 0, syscall.EINTR
+		err := w.until(ch)
+		in.mu.Lock()
+		if err != nil {
+			return 0, err
 		}
 	}
 	n := copy(b, in.pending)
@@ -116,13 +114,13 @@ func (s *Sandbox) NewOutput(w io.Writer, tty bool) *Output { return &Output{sb: 
 // Terminal tells whether it is to look like a terminal.
 func (o *Output) Terminal() bool { return o.tty }
 
-func (o *Output) Read([]byte) (int, error)                      { return 0, syscall.EBADF }
-func (o *Output) Write(b []byte) (int, error)                   { return o.writeIntr(b, nil) }
-func (o *Output) Flags() int                                    { return syscall.O_WRONLY }
-func (o *Output) Attr() (vfs.Attr, error)                       { return streamAttr(o.tty), nil }
-func (o *Output) readIntr([]byte, <-chan struct{}) (int, error) { return 0, syscall.EBADF }
+func (o *Output) Read([]byte) (int, error)             { return 0, syscall.EBADF }
+func (o *Output) Write(b []byte) (int, error)          { return o.writeIntr(b, waiter{}) }
+func (o *Output) Flags() int                           { return syscall.O_WRONLY }
+func (o *Output) Attr() (vfs.Attr, error)              { return streamAttr(o.tty), nil }
+func (o *Output) readIntr([]byte, waiter) (int, error) { return 0, syscall.EBADF }
 
-func (o *Output) writeIntr(b []byte, _ <-chan struct{}) (int, error) {
+func (o *Output) writeIntr(b []byte, _ waiter) (int, error) {
 	if left := o.sb.limits.OutputBytes - o.sb.output.Add(int64(len(b))); left < 0 {
 		return 0, errOutputLimit
 	}
@@ -157,12 +155,15 @@ func (p *Process) Poll(fd int, done <-chan struct{}) (bool, error) {
 		if ch == nil {
 			return true, nil
 		}
+		if err := p.waiter().either(ch, done); err != nil {
+			return false, err
+		}
 		select {
-		case <-ch:
 		case <-done:
-			return false, nil
-		case <-p.Interrupt():
-			return false, syscall.EINTR
+			if f.poll() != nil {
+				return false, nil
+			}
+		default:
 		}
 	}
 }
