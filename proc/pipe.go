@@ -32,7 +32,8 @@ type pipe struct {
 	mu     sync.Mutex
 	buf    []byte // unread bytes are buf[off:]
 	off    int
-	read   int // open ends
+	shared bool // buf is an image's, which must not be changed
+	read   int  // open ends
 	write  int
 	opened [2]int        // how often the read and the write end were opened, for FIFOs
 	change chan struct{} // closed and forgotten at each change that somebody waits for
@@ -121,6 +122,9 @@ func (e *pipeEnd) readIntr(b []byte, w waiter) (int, error) {
 	p.off += n
 	if p.off == len(p.buf) {
 		p.off, p.buf = 0, p.buf[:0]
+		if p.shared {
+			p.shared, p.buf = false, nil
+		}
 	}
 	p.broadcast()
 	return n, nil
@@ -142,6 +146,10 @@ func (e *pipeEnd) writeIntr(b []byte, w waiter) (n int, err error) {
 		free := pipeSize - (len(p.buf) - p.off)
 		if free > 0 && (free >= len(b) || n > 0 || len(b) > pipeAtomic) {
 			k := min(free, len(b))
+			if p.shared {
+				p.buf = append([]byte(nil), p.buf[p.off:]...)
+				p.off, p.shared = 0, false
+			}
 			if p.off > 0 && len(p.buf)+k > cap(p.buf) {
 				p.buf = p.buf[:copy(p.buf, p.buf[p.off:])]
 				p.off = 0
@@ -214,9 +222,25 @@ func (e *pipeEnd) poll() <-chan struct{} {
 	return p.change
 }
 
+// fifoKey is a named pipe's file.
 type fifoKey struct {
-	dev uint64
-	ino vfs.Ino
+	Dev uint64
+	Ino vfs.Ino
+}
+
+// closesFIFO makes an end one of a FIFO, which is forgotten when its last end is closed.
+func (s *Sandbox) closesFIFO(e *pipeEnd, attr vfs.Attr) {
+	pp, key := e.pipe, fifoKey{attr.Dev, attr.Ino}
+	e.attr = &attr
+	e.onClose = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		pp.mu.Lock()
+		defer pp.mu.Unlock()
+		if pp.read == 0 && pp.write == 0 && s.fifos[key] == pp {
+			delete(s.fifos, key)
+		}
+	}
 }
 
 // openFIFO opens a named pipe, waiting for its other end as open(2) does.
@@ -232,16 +256,7 @@ func (p *Process) openFIFO(attr vfs.Attr, flags int) (vfs.File, error) {
 	pp.mu.Lock()
 	end := pp.openLocked(acc != syscall.O_WRONLY, acc != syscall.O_RDONLY)
 	s.mu.Unlock()
-	end.attr = &attr
-	end.onClose = func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		pp.mu.Lock()
-		defer pp.mu.Unlock()
-		if pp.read == 0 && pp.write == 0 && s.fifos[key] == pp {
-			delete(s.fifos, key)
-		}
-	}
+	s.closesFIFO(end, attr)
 	w := p.waiter()
 	var err error
 	if acc != syscall.O_RDWR {

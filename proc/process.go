@@ -41,7 +41,8 @@ type Process struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when it becomes a zombie
 
-	fds fdTable
+	fds   fdTable
+	stdio [3]*description // the standard streams that a root process began with; never changed
 
 	mu        sync.Mutex
 	state     state
@@ -96,7 +97,11 @@ func (s *Sandbox) NewProcess(r Root) (*Process, error) {
 		return nil, err
 	}
 	for n, f := range r.Files {
-		p.fds.set(n, newDescription(f), false)
+		d := newDescription(f)
+		if n >= 0 && n < len(p.stdio) {
+			p.stdio[n] = d
+		}
+		p.fds.set(n, d, false)
 	}
 	return p, nil
 }

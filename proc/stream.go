@@ -19,7 +19,9 @@ type Input struct {
 	pending []byte
 	err     error
 	busy    bool
-	change  chan struct{}
+	change  chan struct{} // closed and forgotten when there is something new
+	waits   bool          // without a reader it waits for a client to attach: it is one of a copied sandbox
+	turn    int           // counts clients
 }
 
 // NewInput returns a file that reads from r; a nil r is at its end. tty makes it look like a terminal.
@@ -69,23 +71,30 @@ func (in *Input) readIntr(b []byte, w waiter) (int, error) {
 
 // fill starts a read unless one is under way, and returns what is closed when it is done. in.mu is held.
 func (in *Input) fill() <-chan struct{} {
-	if in.busy {
-		return in.change
+	if in.change == nil {
+		in.change = make(chan struct{})
 	}
-	in.busy, in.change = true, make(chan struct{})
-	go func() {
+	ch := in.change
+	if in.busy || in.r == nil {
+		return ch
+	}
+	in.busy = true
+	go func(r io.Reader, turn int) {
 		buf := make([]byte, 32<<10)
-		n, err := in.r.Read(buf)
+		n, err := r.Read(buf)
 		in.mu.Lock()
 		defer in.mu.Unlock()
+		if in.turn != turn {
+			return // another client's turn
+		}
 		in.pending, in.busy = buf[:n], false
 		if err != nil && !errors.Is(err, io.EOF) {
 			err = syscall.EIO
 		}
 		in.err = err
-		close(in.change)
-	}()
-	return in.change
+		in.wake()
+	}(in.r, in.turn)
+	return ch
 }
 
 func (in *Input) poll() <-chan struct{} {
@@ -106,6 +115,7 @@ type Output struct {
 	tty bool
 	mu  sync.Mutex
 	w   io.Writer
+	log *clientLog // instead of w, in a copied sandbox
 }
 
 // NewOutput returns a file that writes to w; a nil w takes everything. tty makes it look like a terminal.
@@ -124,11 +134,15 @@ func (o *Output) writeIntr(b []byte, _ waiter) (int, error) {
 	if left := o.sb.limits.OutputBytes - o.sb.output.Add(int64(len(b))); left < 0 {
 		return 0, errOutputLimit
 	}
-	if o.w == nil {
+	if o.w == nil && o.log == nil {
 		return len(b), nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.log != nil {
+		o.log.write(b)
+		return len(b), nil
+	}
 	n, err := o.w.Write(b)
 	if err != nil {
 		// Whoever took the output has gone, as a closed pipe's reader.
