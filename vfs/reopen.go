@@ -180,3 +180,44 @@ func (p *point) at(path string) *point {
 	}
 	return p
 }
+
+// MountRecord is what of a mount can be saved.
+type MountRecord struct {
+	Path     string
+	Source   string
+	Type     string
+	ReadOnly bool
+}
+
+// Table returns the mount table, parents before children, to be saved.
+func (ns *Namespace) Table() []MountRecord {
+	var out []MountRecord
+	for _, m := range ns.Mounts() {
+		out = append(out, MountRecord{m.Path, m.Source, m.Type, m.ReadOnly})
+	}
+	return out
+}
+
+// NamespaceOf returns a namespace with a saved mount table, for Clone to put filesystems into: until then it holds only those
+// that fill sets. What isn't a mount table is EINVAL.
+func NamespaceOf(table []MountRecord, fill func(Mount) Mount) (*Namespace, error) {
+	if len(table) == 0 || table[0].Path != "/" {
+		return nil, fmt.Errorf("mount table without a root: %w", syscall.EINVAL)
+	}
+	mount := func(r MountRecord) Mount {
+		return fill(Mount{Path: r.Path, Source: r.Source, Type: r.Type, ReadOnly: r.ReadOnly})
+	}
+	ns := NewNamespace(mount(table[0]))
+	for _, r := range table[1:] {
+		parts := strings.Split(strings.Trim(r.Path, "/"), "/")
+		if r.Path != "/"+strings.Join(parts, "/") || parts[0] == "" || len(parts) > MaxPath/2 {
+			return nil, fmt.Errorf("mount at %q: %w", r.Path, syscall.EINVAL)
+		}
+		root, err := ns.graft(ns.root.Load(), parts, mount(r))
+		if err != nil {
+			return nil, fmt.Errorf("mount at %s: %w", r.Path, err)
+		}
+		ns.root.Store(root)
+	}
+	return ns, nil
+}

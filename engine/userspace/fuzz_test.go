@@ -41,7 +41,7 @@ func FuzzScript(f *testing.F) {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
 		var out bytes.Buffer
-		_, err = s.Exec(ctx, Cmd{Args: []string{"bash", "-c", script}, Stdout: &out, Stderr: &out})
+		_, err = s.Run(ctx, Cmd{Args: []string{"bash", "-c", script}, Stdout: &out, Stderr: &out})
 		if err != nil && !errs.Is(err, errs.Canceled) && !errs.Is(err, errs.Limit) {
 			t.Errorf("%v", err)
 		}
@@ -50,7 +50,7 @@ func FuzzScript(f *testing.F) {
 		}
 		end, stop := context.WithTimeout(context.Background(), 10*time.Second)
 		defer stop()
-		if err := s.Close(end); err != nil {
+		if err := s.Stop(end); err != nil {
 			t.Errorf("a program doesn't end: %v", err)
 		}
 	})

@@ -15,36 +15,44 @@ const passwd = "root:x:0:0:root:/root:/bin/bash\nuser:x:1000:1000:user:/home/use
 const group = "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n"
 const osRelease = "PRETTY_NAME=\"AgentRun\"\nNAME=\"AgentRun\"\nID=agentrun\nID_LIKE=debian\nVERSION_ID=\"1\"\n"
 
-// layout makes the tree: the root, what every Unix has unless the root has it already, the caller's mounts.
-func layout(ctx context.Context, o *Options) (*vfs.Namespace, error) {
-	root := vfs.Mount{FS: memfs.New(memfs.Options{Now: o.Clock}), Source: "root", Type: "tmpfs"}
-	if o.Root != nil {
-		root = *o.Root
+// layout makes the tree: the root, what every Unix has unless the root has it already, the caller's volumes. own is the root
+// in memory, if that is what there is.
+func layout(ctx context.Context, o *Options) (ns *vfs.Namespace, own *memfs.FS, err error) {
+	own = memfs.New(memfs.Options{Now: o.Clock})
+	root := vfs.Mount{FS: own, Source: "root", Type: "tmpfs"}
+	mounts := make([]vfs.Mount, 1, len(o.Volumes)+2)
+	mounts[0] = vfs.Mount{Path: "/dev", FS: proc.NewDev(), Source: "dev", Type: "devtmpfs"}
+	for _, v := range o.Volumes {
+		if v.Path == "/" {
+			root, own = v, nil
+		} else {
+			mounts = append(mounts, v)
+		}
 	}
-	if root.Special == nil {
-		root.Special = proc.OpenSpecial
-	}
-	ns := vfs.NewNamespace(root)
+	root = openable(root)
+	ns = vfs.NewNamespace(root)
 	if !root.ReadOnly {
 		if err := fill(ctx, ns, o); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	mounts := o.Mounts
-	bin := vfs.Mount{Path: "/bin", FS: proc.NewBin(o.Commands), Source: "bin", Type: "agentrun", ReadOnly: true}
 	if empty(ctx, ns, "/bin") {
-		mounts = append([]vfs.Mount{bin}, mounts...)
+		mounts = append(mounts, vfs.Mount{Path: "/bin", FS: proc.NewBin(o.Commands), Source: "bin", Type: "agentrun", ReadOnly: true})
 	}
-	mounts = append([]vfs.Mount{{Path: "/dev", FS: proc.NewDev(), Source: "dev", Type: "devtmpfs"}}, mounts...)
 	for _, m := range mounts {
-		if m.Special == nil {
-			m.Special = proc.OpenSpecial
-		}
-		if err := mount(ctx, ns, m); err != nil {
-			return nil, err
+		if err := mount(ctx, ns, openable(m)); err != nil {
+			return nil, nil, err
 		}
 	}
-	return ns, nil
+	return ns, own, nil
+}
+
+// openable lets FIFOs and devices on a volume be opened.
+func openable(m vfs.Mount) vfs.Mount {
+	if m.Special == nil {
+		m.Special = proc.OpenSpecial
+	}
+	return m
 }
 
 func mount(ctx context.Context, ns *vfs.Namespace, m vfs.Mount) error {

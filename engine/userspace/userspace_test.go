@@ -24,7 +24,7 @@ func open(t testing.TB, o Options) *Sandbox {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		if err := s.Close(ctx); err != nil {
+		if err := s.Stop(ctx); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})
@@ -47,7 +47,7 @@ func run(t testing.TB, s *Sandbox, c Cmd) (out, errOut string, status int, err e
 	c.Stdout, c.Stderr = &o, &e
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	status, err = s.Exec(ctx, c)
+	status, err = s.Run(ctx, c)
 	return o.String(), e.String(), status, err
 }
 
@@ -150,7 +150,7 @@ func TestCancel(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(30*time.Millisecond, cancel)
 		r, w := newStuck()
-		status, err := s.Exec(ctx, Cmd{Args: []string{"bash", "-c", script}, Stdin: r})
+		status, err := s.Run(ctx, Cmd{Args: []string{"bash", "-c", script}, Stdin: r})
 		w()
 		if !errs.Is(err, errs.Canceled) || status != 137 {
 			t.Errorf("%s: status %d, %v", script, status, err)
@@ -174,10 +174,16 @@ func (s *stuck) Read([]byte) (int, error) { <-s.ch; return 0, context.Canceled }
 
 func TestSignals(t *testing.T) {
 	s := open(t, Options{})
-	signals := make(chan int, 1)
 	ready := &notify{ch: make(chan struct{})}
-	go func() { <-ready.ch; signals <- proc.SIGTERM }()
-	status, err := s.Exec(context.Background(), Cmd{Args: []string{"bash", "-c", "trap 'echo got; exit 7' TERM; echo ready; while :; do nap 10; done"}, Stdout: ready, Signals: signals})
+	p, err := s.Exec(context.Background(), Cmd{Args: []string{"bash", "-c", "trap 'echo got; exit 7' TERM; echo ready; while :; do nap 10; done"}, Stdout: ready})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-ready.ch
+	if err := p.Signal(proc.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	status, err := p.Wait(context.Background())
 	if status != 7 || err != nil {
 		t.Errorf("status %d, %v", status, err)
 	}

@@ -71,12 +71,33 @@ func Run(ctx context.Context, s Spec) (status int, err error) {
 			return 0, err
 		}
 	}
-	sb, err := userspace.New(ctx, userspace.Options{Mounts: mounts.list})
+	sb, err := userspace.New(ctx, userspace.Options{Volumes: mounts.list})
 	if err != nil {
 		return 0, err
 	}
 	mounts.sandbox = sb
-	return sb.Exec(ctx, userspace.Cmd{Args: s.Args, Env: s.Env, Dir: s.Dir, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Signals: s.Signals})
+	p, err := sb.Exec(ctx, userspace.Cmd{Args: s.Args, Env: s.Env, Dir: s.Dir, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr})
+	if err != nil {
+		return 126, err
+	}
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		signals := s.Signals
+		for {
+			select {
+			case sig, ok := <-signals:
+				if !ok {
+					signals = nil
+					continue
+				}
+				p.Signal(sig)
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return p.Wait(ctx)
 }
 
 // mounted is what must be closed at the end: first the sandbox, then its filesystems.
@@ -89,7 +110,7 @@ type mounted struct {
 func (m *mounted) close(ctx context.Context) error {
 	var all []error
 	if m.sandbox != nil {
-		all = append(all, m.sandbox.Close(ctx))
+		all = append(all, m.sandbox.Stop(ctx))
 	}
 	for _, end := range m.ends {
 		all = append(all, end(ctx))

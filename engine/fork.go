@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"agentrun.dev/errs"
+	"agentrun.dev/volume"
+)
+
+// MaxForks bounds the children of one Fork.
+const MaxForks = 1000
+
+// Child is a fork: an instance, and its volumes, which whoever has the child closes after stopping it.
+type Child struct {
+	Instance Instance
+	Volumes  *volume.Set
+}
+
+// Fork makes a child of a running instance for each identity, all of one instant. It is all or nothing. The parent stands
+// still only until its state is captured.
+func Fork(ctx context.Context, in Instance, volumes *volume.Set, ids []Identity, o FreezeOptions) (children []Child, err error) {
+	if len(ids) == 0 || len(ids) > MaxForks {
+		return nil, errs.Msg(errs.Limit, "fork", in.ID(), fmt.Sprintf("%d forks; there can be 1 to %d at once", len(ids), MaxForks))
+	}
+	image, cut, err := Capture(ctx, in, volumes, ids[0].ID+"-cut", o)
+	if err != nil {
+		return nil, err
+	}
+	children, err = StartAll(ctx, image, cut, ids)
+	return children, errors.Join(err, image.Close(), cut.Close(context.WithoutCancel(ctx)))
+}
+
+// Capture makes an image and a cut of the same instant. cutID names the buckets that are made for the cut.
+func Capture(ctx context.Context, in Instance, volumes *volume.Set, cutID string, o FreezeOptions) (image Image, cut *volume.Cut, err error) {
+	frozen, err := in.Freeze(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		err = errors.Join(err, frozen.Thaw())
+		if err != nil {
+			if cut != nil {
+				err = errors.Join(err, cut.Close(context.WithoutCancel(ctx)))
+			}
+			if image != nil {
+				err = errors.Join(err, image.Close())
+			}
+			image, cut = nil, nil
+		}
+	}()
+	if cut, err = volumes.Cut(ctx, cutID); err != nil {
+		return nil, nil, err
+	}
+	image, err = frozen.Capture(ctx)
+	return image, cut, err
+}
+
+// StartAll starts an instance for each identity, each with volumes of its own. After an error none is left.
+func StartAll(ctx context.Context, image Image, cut *volume.Cut, ids []Identity) ([]Child, error) {
+	children := make([]Child, len(ids))
+	failed := make([]error, len(ids))
+	var wg sync.WaitGroup
+	limit := make(chan struct{}, 8) // storage and processors have no use for more at once
+	for i, id := range ids {
+		wg.Add(1)
+		limit <- struct{}{}
+		go func() {
+			defer func() { <-limit; wg.Done() }()
+			children[i], failed[i] = startOne(ctx, image, cut, id)
+		}()
+	}
+	wg.Wait()
+	err := errors.Join(failed...)
+	if err == nil {
+		return children, nil
+	}
+	end := context.WithoutCancel(ctx)
+	for i := range children {
+		if failed[i] == nil {
+			err = errors.Join(err, children[i].End(end))
+		}
+	}
+	return nil, err
+}
+
+func startOne(ctx context.Context, image Image, cut *volume.Cut, id Identity) (Child, error) {
+	set, err := cut.Fork(ctx, id.ID)
+	if err != nil {
+		return Child{}, err
+	}
+	in, err := image.Start(ctx, id, set.Mounts())
+	if err != nil {
+		return Child{}, errors.Join(err, set.Close(context.WithoutCancel(ctx)))
+	}
+	return Child{in, set}, nil
+}
+
+// End stops the child and lets go of its volumes.
+func (c Child) End(ctx context.Context) error {
+	return errors.Join(c.Instance.Stop(ctx), c.Volumes.Close(ctx))
+}

@@ -1,0 +1,201 @@
+package userspace
+
+import (
+	"context"
+	"io"
+	"syscall"
+	"time"
+
+	"agentrun.dev/engine"
+	"agentrun.dev/errs"
+	"agentrun.dev/proc"
+	"agentrun.dev/shell"
+	"agentrun.dev/vfs"
+)
+
+// Cmd is a command to execute.
+type Cmd = engine.Cmd
+
+// linger is how long processes that a command leaves in the background may still take, before they are killed.
+const linger = 250 * time.Millisecond
+
+// Process is a command that Exec started. It implements engine.Process.
+type Process struct {
+	s    *Sandbox
+	p    *proc.Process
+	keep bool
+	done bool // it has ended before it began: status
+	code int
+}
+
+// Run executes a command and waits for it, as Exec and Process.Wait do.
+func (s *Sandbox) Run(ctx context.Context, c Cmd) (status int, err error) {
+	p, err := s.exec(c)
+	if err != nil {
+		return 126, err
+	}
+	return p.Wait(ctx)
+}
+
+// Exec implements engine.Instance.
+func (s *Sandbox) Exec(_ context.Context, c Cmd) (engine.Process, error) {
+	p, err := s.exec(c)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (s *Sandbox) exec(c Cmd) (*Process, error) {
+	if len(c.Args) == 0 {
+		return nil, errs.Msg(errs.Invalid, "exec", "", "no command")
+	}
+	pp, err := s.process(c)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{s: s, p: pp, keep: c.Keep}
+	p.code, p.done = s.start(pp, c.Args)
+	if !p.done {
+		s.mu.Lock()
+		s.commands[pp.Pid()] = p
+		s.mu.Unlock()
+	}
+	return p, nil
+}
+
+// process makes the command's process, not yet started.
+func (s *Sandbox) process(c Cmd) (*proc.Process, error) {
+	dir := c.Dir
+	if dir == "" {
+		dir = s.base.dir
+	}
+	cred := s.base.cred
+	if c.Root {
+		cred = vfs.Cred{Umask: cred.Umask}
+	}
+	tty := c.TTY != nil
+	files := map[int]vfs.File{0: proc.NewInput(c.Stdin, tty), 1: s.sb.NewOutput(c.Stdout, tty), 2: s.sb.NewOutput(c.Stderr, tty)}
+	p, err := s.sb.NewProcess(proc.Root{Args: c.Args, Env: mergeEnv(mergeEnv(s.env, []string{"PWD=" + dir}), c.Env), Cred: cred, Files: files})
+	if err == syscall.ESRCH {
+		return nil, unavailable("exec", s.id)
+	}
+	if err != nil {
+		return nil, errs.New(errs.Limit, "exec", c.Args[0], err)
+	}
+	if err := p.Chdir(dir); err != nil {
+		p.Abandon(126)
+		return nil, errs.New(errs.NotFound, "exec", dir, err)
+	}
+	return p, nil
+}
+
+// start starts the program; done means that it has ended already, with this status.
+func (s *Sandbox) start(p *proc.Process, args []string) (status int, done bool) {
+	fail := func(status int, text string) (int, bool) {
+		if f := p.Stderr(); text != "" {
+			io.WriteString(f, "agentrun: "+args[0]+": "+text+"\n")
+		}
+		p.Abandon(status)
+		return status, true
+	}
+	file, err := p.Find(args[0], p.Getenv("PATH"))
+	if err == syscall.ENOENT {
+		return fail(127, "command not found")
+	}
+	if err == nil {
+		err = p.StartFile(file, args)
+	}
+	switch err {
+	case nil:
+		return 0, false
+	case syscall.ENOENT:
+		return fail(127, vfs.Strerror(err))
+	case syscall.ENOEXEC: // a script without an interpreter's name
+		p.SetArgs(append([]string{"sh", file}, args[1:]...))
+		p.Start(shell.New(true))
+		return 0, false
+	}
+	return fail(126, vfs.Strerror(err))
+}
+
+// Pid implements engine.Process.
+func (p *Process) Pid() int { return p.p.Pid() }
+
+// Wait implements engine.Process.
+func (p *Process) Wait(ctx context.Context) (status int, err error) {
+	if p.done {
+		return p.code, nil
+	}
+	defer func() {
+		p.s.mu.Lock()
+		delete(p.s.commands, p.p.Pid())
+		p.s.mu.Unlock()
+	}()
+	select {
+	case <-p.p.Done():
+		if !p.keep {
+			p.settle(ctx)
+		}
+	case <-ctx.Done():
+		p.signal(proc.SIGKILL)
+		<-p.p.Done()
+		p.signal(proc.SIGKILL) // what it started meanwhile
+	}
+	return p.outcome(ctx)
+}
+
+// Signal implements engine.Process. All processes of the command's session get it.
+func (p *Process) Signal(sig int) error {
+	if sig < 1 || sig > proc.MaxSignal {
+		return errs.Msg(errs.Invalid, "signal", p.s.id, "no such signal")
+	}
+	p.signal(sig)
+	return nil
+}
+
+// Resize implements engine.Process.
+func (p *Process) Resize(engine.Size) error {
+	return errs.Msg(errs.Invalid, "resize", p.s.id, "the command has no terminal")
+}
+
+// signal sends a signal to all processes of the command's session.
+func (p *Process) signal(sig int) {
+	sid := p.p.Sid()
+	for _, q := range p.s.sb.Processes() {
+		if q.Sid() == sid {
+			q.Post(sig)
+		}
+	}
+}
+
+// settle waits for what the command has left in the background, and kills what doesn't end by itself.
+func (p *Process) settle(ctx context.Context) {
+	t := time.NewTimer(linger)
+	defer t.Stop()
+	sid := p.p.Sid()
+	for _, q := range p.s.sb.Processes() {
+		if q.Sid() != sid || q == p.p {
+			continue
+		}
+		select {
+		case <-q.Done():
+			continue
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		p.signal(proc.SIGKILL)
+		return
+	}
+}
+
+func (p *Process) outcome(ctx context.Context) (int, error) {
+	status, name := p.p.Status(), p.p.Args()[0]
+	if err := ctx.Err(); err != nil && p.p.Signaled() == proc.SIGKILL {
+		return status, errs.New(errs.Canceled, "exec", name, err)
+	}
+	if what := p.s.sb.Exceeded(); what != "" && (p.p.Signaled() == proc.SIGXCPU || p.p.Signaled() == proc.SIGXFSZ) {
+		return status, errs.Msg(errs.Limit, "exec", name, what+" limit exceeded")
+	}
+	return status, nil
+}
