@@ -23,6 +23,33 @@ var baseSpec = tool.Spec{
 	Package: tool.Coreutils,
 }
 
+const (
+	keyBase64 = tool.KeyOwn + iota
+	keyBase64URL
+	keyBase32
+	keyBase32Hex
+	keyBase16
+	keyBase2MSB
+	keyBase2LSB
+	keyZ85
+)
+
+var basencSpec = tool.Spec{
+	Usage: []string{"[OPTION]... [FILE]"},
+	About: "basenc encode or decode FILE, or standard input, to standard output.\n\nWith no FILE, or when FILE is -, read standard input.",
+	Options: append([]getopt.Option{
+		{Long: "base64", Key: keyBase64, Help: "same as 'base64' program (RFC4648 section 4)"},
+		{Long: "base64url", Key: keyBase64URL, Help: "file- and url-safe base64 (RFC4648 section 5)"},
+		{Long: "base32", Key: keyBase32, Help: "same as 'base32' program (RFC4648 section 6)"},
+		{Long: "base32hex", Key: keyBase32Hex, Help: "extended hex alphabet base32 (RFC4648 section 7)"},
+		{Long: "base16", Key: keyBase16, Help: "hex encoding (RFC4648 section 8)"},
+		{Long: "base2msbf", Key: keyBase2MSB, Help: "bit string with most significant bit (msb) first"},
+		{Long: "base2lsbf", Key: keyBase2LSB, Help: "bit string with least significant bit (lsb) first"},
+		{Long: "z85", Key: keyZ85, Help: "ascii85-like encoding (ZeroMQ spec:32/Z85)"},
+	}, baseSpec.Options...),
+	Package: tool.Coreutils,
+}
+
 // codec is an encoding of groups of bytes.
 type codec struct {
 	group, chars int // bytes of a group, and their characters
@@ -48,6 +75,11 @@ func Base32(t *tool.T) int {
 
 func baseMain(t *tool.T, c codec) int {
 	opts, files := t.Parse(&baseSpec)
+	return c.run(t, opts, files)
+}
+
+// run reads the options that all encodings have, and encodes or decodes.
+func (c *codec) run(t *tool.T, opts []getopt.Opt, files []string) int {
 	decode, ignore, wrap := false, false, 76
 	for _, o := range opts {
 		switch o.Key {
@@ -90,6 +122,9 @@ func (c *codec) encodeAll(t *tool.T, in io.Reader, wrap int) error {
 	col := 0
 	for {
 		n, err := io.ReadFull(in, buf)
+		if c.alphabet == alphabetZ85 && n%4 != 0 {
+			t.Fatal(1, "invalid input (length must be multiple of 4 characters)")
+		}
 		chars := (n + c.group - 1) / c.group * c.chars
 		c.encode(out[:chars], buf[:n])
 		for rest := out[:chars]; len(rest) > 0; {

@@ -206,7 +206,7 @@ func (c *csplitter) patterns(args []string) []csplitPattern {
 		} else {
 			n, err := strconv.ParseUint(arg, 10, 62)
 			if err != nil {
-				c.t.Fatal(1, "%s: invalid pattern", tool.QuoteF(arg))
+				c.t.Fatal(1, "%s: invalid pattern", tool.Quote(arg))
 			}
 			if n == 0 {
 				c.t.Fatal(1, "%s: line number must be greater than zero", tool.QuoteF(arg))
@@ -228,7 +228,7 @@ func (c *csplitter) patterns(args []string) []csplitPattern {
 			if count == "{*" {
 				p.forever = true
 			} else if n, err := strconv.ParseUint(count[1:], 10, 31); err != nil {
-				c.t.Fatal(1, "%s}: integer required between '{' and '}'", tool.QuoteF(count))
+				c.t.Fatal(1, "%s}: integer required between '{' and '}'", tool.Quote(count))
 			} else {
 				p.repeat = int(n)
 			}
@@ -246,13 +246,13 @@ func (c *csplitter) regexp(p *csplitPattern, arg string) {
 	p.skip = arg[0] == '%'
 	re, err := posixre.Compile(arg[1:end], posixre.Options{})
 	if err != nil {
-		c.t.Fatal(1, "%s: invalid regular expression: %s", tool.QuoteF(arg), err)
+		c.t.Fatal(1, "%s: invalid regular expression: %s", tool.Quote(arg), err)
 	}
 	p.re = re
 	if rest := arg[end+1:]; rest != "" {
 		n, err := strconv.Atoi(rest)
 		if err != nil {
-			c.t.Fatal(1, "%s: integer expected after delimiter", tool.QuoteF(arg))
+			c.t.Fatal(1, "%s: integer expected after delimiter", tool.Quote(arg))
 		}
 		p.offset = n
 	}
@@ -285,10 +285,13 @@ func (c *csplitter) apply(p *csplitPattern) {
 // toLine writes up to a line; it returns false when the repetition ends with the input.
 func (c *csplitter) toLine(p *csplitPattern, n int) bool {
 	target := p.line*(n+1) - 1
-	if target > len(c.lines) || target == len(c.lines) && (p.forever || c.at >= target) || target < 0 {
-		if p.forever {
-			return false
+	if len(c.lines) == 0 {
+		if f, err := c.t.Create(c.name()); err == nil {
+			f.Close()
 		}
+		c.t.Fatal(1, "input disappeared")
+	}
+	if target >= len(c.lines) || target < 0 {
 		c.write(len(c.lines))
 		at := ""
 		if n > 0 {
@@ -297,7 +300,7 @@ func (c *csplitter) toLine(p *csplitPattern, n int) bool {
 		c.fail("%s: line number out of range%s", tool.Quote(p.arg), at)
 	}
 	c.write(max(target, c.at))
-	if c.suppress && c.at < len(c.lines) {
+	if c.suppress {
 		c.at++
 	}
 	c.search = max(c.search, c.at)

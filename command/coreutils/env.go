@@ -2,6 +2,7 @@ package coreutils
 
 import (
 	"errors"
+	"path"
 	"strings"
 	"syscall"
 
@@ -96,22 +97,39 @@ func without(env []string, name string) []string {
 	return out
 }
 
-// runCommand runs another command in place of this one: 127 if there is none, 126 if it can't be run.
+// runCommand runs another command in place of this one: 127 if there is none, 126 if it can't be run. A nil environment
+// stays as it is.
 func runCommand(t *tool.T, args, env []string) int {
 	t.Out.Flush()
-	child, err := t.Spawn(proc.Spawn{Args: args, Env: env})
+	if env != nil {
+		t.SetEnviron(env)
+	}
+	prog, argv, err := findProgram(t, args)
 	if err != nil {
-		t.Warn("%s: %s", tool.QuoteAFIfPath(args[0]), tool.Strerror(err))
+		if name := path.Base(t.Name); name == "env" || name == "nice" {
+			t.Warn("%s: %s", tool.QuoteAFIfPath(args[0]), tool.Strerror(err))
+		} else {
+			t.Warn("failed to run command %s: %s", tool.QuoteAF(args[0]), tool.Strerror(err))
+		}
 		if errors.Is(err, syscall.ENOENT) {
 			return 127
 		}
 		return 126
 	}
-	status, err := t.Wait(child)
+	return t.Become(prog, argv)
+}
+
+// findProgram does what execvp does: a file that isn't a program is a script of sh.
+func findProgram(t *tool.T, args []string) (proc.Program, []string, error) {
+	file, err := t.Find(args[0], t.Getenv("PATH"))
 	if err != nil {
-		return 125
+		return nil, nil, err
 	}
-	return status
+	prog, argv, err := t.Program(file, args)
+	if errors.Is(err, syscall.ENOEXEC) {
+		return t.Program("/bin/sh", append([]string{"sh", file}, args[1:]...))
+	}
+	return prog, argv, err
 }
 
 // splitStrings expands -S, which may only come first.

@@ -11,13 +11,20 @@ import (
 	"agentrun.dev/command/tool"
 )
 
-const keyFirstOnly = tool.KeyOwn
+const (
+	keyFirstOnly = tool.KeyOwn + iota
+	keyOldTabs
+)
+
+// oldTabs is what obsoleteTabs makes of -4.
+var oldTabs = getopt.Option{Long: "-tabs", Key: keyOldTabs, Arg: getopt.Required, Hidden: true}
 
 var expandSpec = tool.Spec{
 	Usage: []string{"[OPTION]... [FILE]..."},
 	About: "Convert tabs in each FILE to spaces, writing to standard output.\n\nWith no FILE, or when FILE is -, read standard input.",
 	Options: []getopt.Option{
 		{Short: 'i', Long: "initial", Help: "do not convert tabs after non blanks"},
+		oldTabs,
 		{Short: 't', Long: "tabs", Arg: getopt.Required, Name: "N or LIST", Help: "have tabs N characters apart, or at the positions of a list; the last may be /N or +N"},
 	},
 	Package: tool.Coreutils,
@@ -29,6 +36,7 @@ var unexpandSpec = tool.Spec{
 	Options: []getopt.Option{
 		{Short: 'a', Long: "all", Help: "convert all blanks, instead of just initial blanks"},
 		{Long: "first-only", Key: keyFirstOnly, Help: "convert only leading sequences of blanks (overrides -a)"},
+		oldTabs,
 		{Short: 't', Long: "tabs", Arg: getopt.Required, Name: "N or LIST", Help: "have tabs N characters apart (enables -a), or at the positions of a list; the last may be /N or +N"},
 	},
 	Package: tool.Coreutils,
@@ -67,7 +75,6 @@ func (s *tabStops) parse(t *tool.T, arg string) {
 		default:
 			s.list = append(s.list, n)
 		}
-		kind = 0
 	}
 	for i := 0; i <= len(arg); i++ {
 		switch {
@@ -79,7 +86,7 @@ func (s *tabStops) parse(t *tool.T, arg string) {
 		case (arg[i] == '/' || arg[i] == '+') && start < 0:
 			kind = arg[i]
 		case (arg[i] == '/' || arg[i] == '+'):
-			t.Fatal(1, "%s specifier not at start of number: %s", tool.Quote(arg[i:i+1]), tool.Quote(arg[i:]))
+			t.Fatal(1, "'%c' specifier not at start of number: %s", arg[i], tool.Quote(arg[i:]))
 		case arg[i] >= '0' && arg[i] <= '9':
 			if start < 0 {
 				start = i
@@ -134,7 +141,7 @@ func (s *tabStops) next(column int, index *int) (stop int, ok bool) {
 	return 0, false
 }
 
-// obsoleteTabs turns arguments such as -4 or -2,4 into -t options.
+// obsoleteTabs turns arguments such as -4 or -2,4 into options of their own.
 func obsoleteTabs(args []string) []string {
 	out := make([]string, 0, len(args))
 	for i, a := range args {
@@ -142,7 +149,7 @@ func obsoleteTabs(args []string) []string {
 			return append(out, args[i:]...)
 		}
 		if len(a) > 1 && a[0] == '-' && a[1] >= '0' && a[1] <= '9' && strings.Trim(a[1:], "0123456789,") == "" {
-			out = append(out, "-t"+a[1:])
+			out = append(out, "---tabs="+a[1:])
 			continue
 		}
 		out = append(out, a)
@@ -208,7 +215,7 @@ func Expand(t *tool.T) int {
 		switch o.Key {
 		case 'i':
 			initial = true
-		case 't':
+		case 't', keyOldTabs:
 			stops.parse(t, o.Arg)
 		}
 	}
@@ -314,6 +321,8 @@ func Unexpand(t *tool.T) int {
 			u.all = true
 		case 't':
 			u.all = true
+			stops.parse(t, o.Arg)
+		case keyOldTabs:
 			stops.parse(t, o.Arg)
 		case keyFirstOnly:
 			firstOnly = true

@@ -118,7 +118,14 @@ func Fmt(t *tool.T) int {
 	} else {
 		f.goal = f.width * (2*(100-7) + 1) / 200
 	}
-	return t.Inputs(files, func(in *tool.Input) error {
+	failed := false
+	for _, name := range names(files) {
+		in, err := t.Open(name)
+		if err != nil {
+			t.Warn("cannot open %s for reading: %s", tool.QuoteAF(name), tool.Strerror(err))
+			failed = true
+			continue
+		}
 		f.r = bufio.NewReaderSize(in, 32<<10)
 		f.tabs, f.otherIndent = false, 0
 		f.nextChar = f.getPrefix()
@@ -126,8 +133,9 @@ func Fmt(t *tool.T) int {
 			f.layout()
 			f.put(len(f.words) - 1)
 		}
-		return nil
-	})
+		in.Close()
+	}
+	return status(failed)
 }
 
 func (f *formatter) number(s string, limit int) int {

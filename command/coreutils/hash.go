@@ -81,6 +81,7 @@ type digester struct {
 	d                                              digest
 	binary, tag, zero                              bool
 	ignoreMissing, quiet, silent, strict, warnings bool
+	detect                                         map[string]digest // cksum -c: the lines say which
 }
 
 func digestMain(t *tool.T, d digest) int {
@@ -88,47 +89,93 @@ func digestMain(t *tool.T, d digest) int {
 	opts, files := t.Parse(&spec)
 	g := digester{t: t, d: d}
 	check := false
+	explicit := false // a way of reading was asked for
 	for _, o := range opts {
 		switch o.Key {
-		case 'b':
-			g.binary = true
+		case 'b', 't':
+			g.binary, explicit = o.Key == 'b', true
 		case 'c':
 			check = true
-		case keyTag:
-			g.tag = true
-		case 't':
-			g.binary = false
-		case 'z':
-			g.zero = true
-		case keyIgnoreMissing:
-			g.ignoreMissing = true
-		case keyQuiet:
-			g.quiet = true
-		case keyStatus:
-			g.silent = true
-		case keyStrict:
-			g.strict = true
-		case 'w':
-			g.warnings = true
 		case 'l':
-			n, err := strconv.Atoi(o.Arg)
-			if err != nil || n < 0 || n%8 != 0 || n > 512 {
-				t.Fatal(1, "invalid length: %s", tool.Quote(o.Arg))
-			}
-			if n > 0 {
+			n := blakeLength(t, o.Arg)
+			if n > 0 && n != 512 {
 				g.d = digest{fmt.Sprintf("BLAKE2b-%d", n), n / 8, b2(n)}
 			}
+		default:
+			g.option(o)
 		}
+	}
+	switch {
+	case g.tag && check:
+		t.UsageError(1, "the --tag option is meaningless when verifying checksums")
+	case g.tag && explicit && !g.binary:
+		t.UsageError(1, "--tag does not support --text mode")
+	case g.zero && check:
+		t.UsageError(1, "the --zero option is not supported when verifying checksums")
+	case check && explicit:
+		t.UsageError(1, "the --binary and --text options are meaningless when verifying checksums")
+	}
+	if !check {
+		for _, o := range opts {
+			if name := map[rune]string{keyIgnoreMissing: "ignore-missing", keyStatus: "status", 'w': "warn", keyQuiet: "quiet", keyStrict: "strict"}[o.Key]; name != "" {
+				t.UsageError(1, "the --%s option is meaningful only when verifying checksums", name)
+			}
+		}
+		return g.run(files)
 	}
 	failed := false
 	for _, f := range names(files) {
-		if check {
-			failed = !g.check(f) || failed
-			continue
-		}
+		failed = !g.check(f) || failed
+	}
+	return status(failed)
+}
+
+// blakeLength reads a digest's length in bits.
+func blakeLength(t *tool.T, arg string) int {
+	n, err := strconv.Atoi(arg)
+	reason := ""
+	switch {
+	case err != nil || n < 0:
+		t.Fatal(1, "invalid length: %s", tool.Quote(arg))
+	case n%8 != 0:
+		reason = "length is not a multiple of 8"
+	case n > 512:
+		reason = "maximum digest length for ‘BLAKE2b’ is 512 bits"
+	}
+	if reason != "" {
+		t.Warn("invalid length: %s", tool.Quote(arg))
+		t.Fatal(1, "%s", reason)
+	}
+	return n
+}
+
+// option takes an option that cksum and the digests share.
+func (g *digester) option(o getopt.Opt) {
+	switch o.Key {
+	case keyTag:
+		g.tag = true
+	case 'z':
+		g.zero = true
+	case keyIgnoreMissing:
+		g.ignoreMissing = true
+	case keyQuiet:
+		g.quiet = true
+	case keyStatus:
+		g.silent = true
+	case keyStrict:
+		g.strict = true
+	case 'w':
+		g.warnings = true
+	}
+}
+
+// run prints the digests of files.
+func (g *digester) run(files []string) int {
+	failed := false
+	for _, f := range names(files) {
 		sum, err := g.sum(f)
 		if err != nil {
-			t.WarnFile(f, err)
+			g.t.WarnFile(f, err)
 			failed = true
 			continue
 		}
@@ -169,10 +216,30 @@ func (g *digester) print(name, sum string) {
 	}
 }
 
+// choose takes the digest that a tagged line names, if lines may choose.
+func (g *digester) choose(line string) {
+	if g.detect == nil {
+		return
+	}
+	g.d = digest{}
+	label, _, _ := strings.Cut(strings.TrimPrefix(line, `\`), " ")
+	for _, d := range g.detect {
+		if d.label == label {
+			g.d = d
+		}
+	}
+	if n, err := strconv.Atoi(strings.TrimPrefix(label, "BLAKE2b-")); err == nil && n > 0 && n%8 == 0 && n < 512 {
+		g.d = digest{label, n / 8, b2(n)}
+	}
+}
+
 // parseLine reads a line of a checksum file in either style.
 func (g *digester) parseLine(line string) (sum, name string, ok bool) {
 	escaped := strings.HasPrefix(line, `\`)
 	line = strings.TrimSuffix(strings.TrimPrefix(line, `\`), "\r")
+	if g.d.size == 0 {
+		return "", "", false
+	}
 	if rest, tagged := strings.CutPrefix(line, g.d.label+" ("); tagged {
 		i := strings.LastIndex(rest, ") = ")
 		if i < 0 {
@@ -222,6 +289,7 @@ func (g *digester) check(list string) bool {
 		if line == "" || line[0] == '#' {
 			continue
 		}
+		g.choose(line)
 		sum, name, ok := g.parseLine(line)
 		if !ok || name == "-" && list == "standard input" {
 			bad++

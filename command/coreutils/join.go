@@ -99,13 +99,13 @@ func Join(t *tool.T) int {
 		t.UsageError(1, "missing operand after %s", tool.Quote(files[0]))
 	}
 	if len(files) > 2 {
-		t.Extra(1, files[2])
+		t.UsageError(1, "extra operand %s", tool.QuoteAF(files[2]))
 	}
 	for i := range j.side {
 		j.side[i].key = max(0, j.side[i].key)
 		j.side[i].name = files[i]
 		if files[0] == "-" && files[1] == "-" {
-			t.Fatal(1, "both files cannot be standard input")
+			t.Fatal(1, "both files cannot be standard input: No such file or directory")
 		}
 		in, err := t.Open(files[i])
 		if err != nil {
@@ -142,7 +142,7 @@ func (j *joiner) option(o getopt.Opt) {
 	case 'a', 'v':
 		n, err := strconv.Atoi(o.Arg)
 		if err != nil || n != 1 && n != 2 {
-			t.Fatal(1, "invalid file number: %s", tool.Quote(o.Arg))
+			t.Fatal(1, "invalid field number: %s", tool.Quote(o.Arg))
 		}
 		j.unpaired[n-1] = true
 		if o.Key == 'v' {

@@ -149,6 +149,12 @@ func (f sizeFormat) format(n uint64) string {
 // Ls lists directories.
 func Ls(t *tool.T) int { return list(t, "ls", &lsSpec) }
 
+// Dir lists directories in columns, with escapes for what can't be printed.
+func Dir(t *tool.T) int { return list(t, "dir", &lsSpec) }
+
+// Vdir lists directories in long format, with escapes for what can't be printed.
+func Vdir(t *tool.T) int { return list(t, "vdir", &lsSpec) }
+
 func list(t *tool.T, name string, spec *tool.Spec) int {
 	t.FailStatus(2)
 	l := &lister{t: t, name: name, sort: 'n', time: 'm', owner: true, group: true, tab: 8, eol: '\n', width: -1,

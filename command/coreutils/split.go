@@ -206,7 +206,10 @@ func (s *splitter) number(arg, message string) uint64 {
 	if errors.Is(err, tool.ErrRange) {
 		return math.MaxInt64
 	}
-	if err != nil || n == 0 || arg[0] < '0' || arg[0] > '9' {
+	if n == 0 && err == nil {
+		s.t.Fatal(1, "%s: %s: Numerical result out of range", message, tool.Quote(arg))
+	}
+	if err != nil || arg[0] < '0' || arg[0] > '9' {
 		s.t.Fatal(1, "%s: %s", message, tool.Quote(arg))
 	}
 	return n
@@ -223,14 +226,12 @@ func (s *splitter) chunks(arg string) {
 	}
 	k, n, both := strings.Cut(rest, "/")
 	if both {
-		if s.k = s.number(k, "invalid chunk number"); s.k == 0 {
-			s.t.Fatal(1, "invalid chunk number: %s", tool.Quote(k))
-		}
+		s.k = s.number(k, "invalid chunk number")
 		rest = n
 	}
 	s.n = s.number(rest, "invalid number of chunks")
 	if s.k > s.n {
-		s.t.Fatal(1, "invalid chunk number: %s", tool.Quote(k))
+		s.t.Fatal(1, "invalid chunk number: %s: Numerical result out of range", tool.Quote(k))
 	}
 }
 

@@ -87,9 +87,12 @@ func (s *splitter) byLineBytes(in io.Reader) error {
 	}
 }
 
-// bounds returns where chunk i of n begins, from 0: the remainder of the division goes to the first chunks.
+// chunkStart returns where chunk i of n begins, from 0: the last takes the remainder of the division.
 func chunkStart(size, n, i uint64) uint64 {
-	return size/n*i + min(i, size%n)
+	if i == n {
+		return size
+	}
+	return min(size, max(1, size/n)*i)
 }
 
 func (s *splitter) byteChunks(in io.Reader, size uint64) error {
