@@ -32,9 +32,9 @@ func (sh *Shell) background(s *syntax.Stmt) {
 	fg := *s
 	fg.Background, fg.Disown, fg.Coprocess = false, false, false
 	sub.noerr = 0
-	sub.start(func(x *Shell) { x.body([]*syntax.Stmt{&fg}) })
+	sub.start(func(x *Shell) { x.one(s) })
 	runtime.Gosched() // jobs begin in the order in which they were started, as far as that can be had
-	j := sh.addJob([]*proc.Process{child}, sh.nodeText(&fg))
+	j := sh.addJob([]kid{newKid(child)}, sh.nodeText(&fg))
 	sh.lastBg = child.Pid()
 	if sh.opts.interactive {
 		sh.stderr(fmt.Sprintf("[%d] %d\n", j.id, child.Pid()))
@@ -86,9 +86,9 @@ func (sh *Shell) coproc(c *syntax.CoprocClause) {
 	sub.start(func(s *Shell) {
 		s.p.CloseFd(rfd)
 		s.p.CloseFd(wfd)
-		s.body([]*syntax.Stmt{stmt})
+		s.one(stmt)
 	})
-	j := sh.addJob([]*proc.Process{child}, "coproc "+name+" "+sh.nodeText(stmt))
+	j := sh.addJob([]kid{newKid(child)}, "coproc "+name+" "+sh.nodeText(stmt))
 	j.coproc, j.fds = name, [2]int{rfd, wfd}
 	sh.lastBg = child.Pid()
 	v := sh.own(name)
@@ -100,19 +100,20 @@ func (sh *Shell) coproc(c *syntax.CoprocClause) {
 // job is a command in the background.
 type job struct {
 	id     int
-	procs  []*proc.Process
+	procs  []kid
 	text   string
 	done   bool
 	status int
+	sig    int  // that ended it
 	told   bool // its end was reported
 	coproc string
 	fds    [2]int
 	nohup  bool
 }
 
-func (j *job) pid() int { return j.procs[len(j.procs)-1].Pid() }
+func (j *job) pid() int { return j.procs[len(j.procs)-1].pid }
 
-func (sh *Shell) addJob(ps []*proc.Process, text string) *job {
+func (sh *Shell) addJob(ps []kid, text string) *job {
 	if len(sh.jobs) == 0 {
 		sh.nextJob = 1
 	}
@@ -126,22 +127,17 @@ func (sh *Shell) addJob(ps []*proc.Process, text string) *job {
 func (sh *Shell) reap() {
 	kids := sh.kids[:0]
 	for _, k := range sh.kids {
-		select {
-		case <-k.Done():
-			sh.p.Wait(k)
-		default:
-			kids = append(kids, k)
+		if k.ended(sh) {
+			k.collect(sh)
+			continue
 		}
+		kids = append(kids, k)
 	}
 	sh.kids = kids
 	doneJobs := 0
 	for _, j := range sh.jobs {
-		if !j.done {
-			select {
-			case <-j.procs[len(j.procs)-1].Done():
-				sh.endJob(j)
-			default:
-			}
+		if !j.done && j.procs[len(j.procs)-1].ended(sh) {
+			sh.endJob(j)
 		}
 		if j.done {
 			doneJobs++
@@ -159,13 +155,8 @@ func (sh *Shell) reap() {
 
 // endJob takes in a job whose process has ended.
 func (sh *Shell) endJob(j *job) {
-	for _, p := range j.procs {
-		st, err := sh.p.Wait(p)
-		if err == nil {
-			j.status = st
-		} else {
-			j.status = p.Status()
-		}
+	for i := range j.procs {
+		j.status, j.sig = j.procs[i].collect(sh)
 	}
 	j.done = true
 	if j.coproc != "" {
@@ -194,7 +185,7 @@ func (sh *Shell) findJob(spec string) *job {
 		}
 		for i := len(sh.jobs) - 1; i >= 0; i-- {
 			for _, p := range sh.jobs[i].procs {
-				if p.Pid() == pid {
+				if p.pid == pid {
 					return sh.jobs[i]
 				}
 			}

@@ -55,11 +55,7 @@ func (sh *Shell) declClause(c *syntax.DeclClause) {
 		sh.traceArgs(words)
 	}
 	st := sh.declare(name, args)
-	sh.flushBuiltin([]string{name}, &st)
-	if sh.ctl == ctlExit {
-		return
-	}
-	sh.done(st)
+	sh.builtinDone(name, st, false)
 }
 
 func (sh *Shell) declWords(c *syntax.DeclClause) []string {

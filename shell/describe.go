@@ -57,8 +57,12 @@ func builtinCommand(sh *Shell, args []string) int {
 	if err := sh.flush(); err != nil {
 		return 1
 	}
-	st, _ := sh.spawn(nil, args, false)
-	return st
+	child, st := sh.spawn(nil, args)
+	if child == nil {
+		return st
+	}
+	sh.waitOne(child, afterBuiltin, len(sh.procFds))
+	return pushed
 }
 
 func builtinBuiltin(sh *Shell, args []string) int {

@@ -128,6 +128,7 @@ func (sh *Shell) callStack(name string) *variable {
 
 // random is bash's generator: Park and Miller's minimal standard, its halves combined.
 func (sh *Shell) random() int {
+	sh.touch()
 	if !sh.seeded {
 		var b [4]byte
 		io.ReadFull(sh.p.Rand(), b[:])
@@ -165,6 +166,7 @@ func (sh *Shell) setDynamic(name, value string) (done, ok bool) {
 	if v, _ := sh.find(name); v != nil {
 		return false, true
 	}
+	sh.touch()
 	switch name {
 	case "RANDOM":
 		n, _ := strconv.ParseInt(value, 10, 64)

@@ -18,6 +18,19 @@ func (sh *Shell) stmt(s *syntax.Stmt) {
 		sh.background(s)
 		return
 	}
+	sh.tail = tail
+	sh.foreground(s)
+}
+
+// foreground starts a statement, whether or not a & follows it.
+func (sh *Shell) foreground(s *syntax.Stmt) {
+	tail := sh.tail
+	sh.tail = false
+	sh.line = sh.base + int(s.Pos().Line())
+	t := sh.attemptAt(attemptStmt)
+	if sh.pinned == 0 {
+		t.stmt, t.tail = s, tail
+	}
 	if s.Negated {
 		f := &negFrame{}
 		f.raise(sh)
@@ -46,6 +59,9 @@ func (sh *Shell) stmt(s *syntax.Stmt) {
 			}
 			f.check = isDecl || isLet
 			sh.push(f)
+			if t := sh.attemptAt(attemptCommand); sh.pinned == 0 {
+				t.cmd = s.Cmd
+			}
 		}
 	}
 	sh.compound(s.Cmd)
@@ -88,9 +104,7 @@ func (sh *Shell) redirsAside(redirs []*syntax.Redirect) {
 			s.status = 0
 		}
 	})
-	if st, err := sh.p.WaitQuiet(child); err == nil {
-		sh.done(st)
-	}
+	sh.waitOne(child, afterCommand, len(sh.procFds))
 }
 
 // compound starts any command but a simple one.
@@ -189,7 +203,7 @@ func (sh *Shell) defineFunc(c *syntax.FuncDecl) {
 		sh.status = 1
 		return
 	}
-	sh.setFunc(name, &function{decl: c, base: sh.base, source: sh.sourceName()})
+	sh.setFunc(name, &function{decl: c, base: sh.base, unit: sh.unit, source: sh.sourceName()})
 	sh.status = 0
 }
 
@@ -225,16 +239,29 @@ func (sh *Shell) checkErr() {
 	if sh.status == 0 || sh.noerr > 0 || sh.ctl != ctlNone {
 		return
 	}
-	sh.errTrap()
+	if sh.hasTrap(sigErr) && !sh.inTrap[sigErr] {
+		sh.push(&trapFrame{sig: sigErr}) // errexit follows it
+		return
+	}
+	sh.errexit()
+}
+
+// errexit ends the shell after a failure, with set -e.
+func (sh *Shell) errexit() {
 	if sh.opts.errexit && sh.ctl == ctlNone {
 		sh.exitNow(sh.status)
 	}
 }
 
-// done ends a command with a status.
-func (sh *Shell) done(status int) {
+// setStatus sets $? and PIPESTATUS to what a command ended with.
+func (sh *Shell) setStatus(status int) {
 	sh.status = status
 	sh.pipestatus = append(sh.pipestatus[:0:0], status)
+}
+
+// done ends a command with a status.
+func (sh *Shell) done(status int) {
+	sh.setStatus(status)
 	sh.checkErr()
 }
 
@@ -272,35 +299,71 @@ func (sh *Shell) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, tail bool
 
 // bareAssigns runs a command that is only assignments and redirections.
 func (sh *Shell) bareAssigns(c *syntax.CallExpr, redirs []*syntax.Redirect, mark int) {
-	defer func() { sh.lastArg = "" }()
 	if len(redirs) > 0 {
 		undo, ok := sh.redirect(redirs, true)
 		sh.restoreFds(undo)
 		if !ok {
+			sh.lastArg = ""
 			sh.closeProcFds(mark)
 			sh.done(1)
 			return
 		}
 	}
-	for _, a := range c.Assigns {
-		if !sh.assign(a) {
-			sh.status = 1
-			sh.closeProcFds(mark)
-			if sh.ctl == ctlNone {
-				sh.ctl = ctlDiscard
-			}
-			if sh.opts.posix {
-				sh.exitNow(1)
-			}
+	f := &assignFrame{assigns: c.Assigns, fds: mark}
+	if len(c.Assigns) > 1 && sh.pinned == 0 {
+		sh.push(f)
+		return
+	}
+	for f.i < len(f.assigns) {
+		if !f.one(sh) {
+			f.leave(sh)
 			return
 		}
 	}
-	sh.closeProcFds(mark)
-	if sh.substSt >= 0 {
-		sh.done(sh.substSt)
-	} else {
-		sh.done(0)
+	f.leave(sh)
+	f.end(sh)
+}
+
+// assignFrame performs several assignments, each an attempt of its own.
+type assignFrame struct {
+	assigns []*syntax.Assign
+	i       int
+	fds     int
+}
+
+func (f *assignFrame) step(sh *Shell) {
+	if f.i < len(f.assigns) {
+		sh.attemptAt(attemptStep)
+		if !f.one(sh) {
+			sh.pop()
+		}
+		return
 	}
+	sh.pop()
+	f.end(sh)
+}
+
+// one performs the next assignment.
+func (f *assignFrame) one(sh *Shell) bool {
+	if sh.assign(f.assigns[f.i]) {
+		f.i++
+		return true
+	}
+	sh.status = 1
+	if sh.ctl == ctlNone {
+		sh.ctl = ctlDiscard
+	}
+	if sh.opts.posix {
+		sh.exitNow(1)
+	}
+	return false
+}
+
+func (f *assignFrame) end(sh *Shell) { sh.done(max(0, sh.substSt)) }
+
+func (f *assignFrame) leave(sh *Shell) {
+	sh.closeProcFds(f.fds)
+	sh.lastArg = ""
 }
 
 // callWith applies redirections and temporary variables around what push starts.
@@ -382,10 +445,10 @@ func (sh *Shell) callFunc(fn *function, args []string) {
 		sh.status, sh.ctl = 1, ctlDiscard
 		return
 	}
-	f := &funcFrame{params: sh.params, base: sh.base, source: sh.source, line: sh.line, loops: sh.loops, optPos: sh.optPos, fn: fn}
+	f := &funcFrame{params: sh.params, base: sh.base, unit: sh.unit, source: sh.source, line: sh.line, loops: sh.loops, optPos: sh.optPos, fn: fn}
 	sh.scopes = append(sh.scopes, &scope{own: sh.tok, vars: make(map[string]*variable)})
 	sh.calls = append(sh.calls, call{name: name, source: fn.source, line: sh.line})
-	sh.params, sh.base, sh.source, sh.loops = args[1:], fn.base, fn.source, 0
+	sh.params, sh.base, sh.unit, sh.source, sh.loops = args[1:], fn.base, fn.unit, fn.source, 0
 	f.traps = sh.hideTraps()
 	sh.depth++
 	sh.push(f)
@@ -406,7 +469,7 @@ func (sh *Shell) runBuiltin(c *syntax.CallExpr, redirs []*syntax.Redirect, mark 
 			sh.insert(n, &restoreFrame{check: true, fds: mark})
 			return
 		}
-		sh.builtinDone(args, st, special)
+		sh.builtinDone(args[0], st, false)
 		return
 	}
 	f := &restoreFrame{check: true, fds: mark}
@@ -439,11 +502,7 @@ func (sh *Shell) runBuiltin(c *syntax.CallExpr, redirs []*syntax.Redirect, mark 
 	if st == pushed {
 		return
 	}
-	sh.flushBuiltin(args, &st)
-	if len(sh.frames) > 0 && sh.frames[len(sh.frames)-1] == frame(f) {
-		sh.pop()
-	}
-	sh.builtinDone(args, st, special)
+	sh.builtinDone(args[0], st, len(sh.frames) > 0 && sh.frames[len(sh.frames)-1] == frame(f))
 }
 
 // insert puts a frame beneath those from n on.
@@ -453,21 +512,31 @@ func (sh *Shell) insert(n int, f frame) {
 	sh.frames[n] = f
 }
 
-func (sh *Shell) flushBuiltin(args []string, st *int) {
+func (sh *Shell) flushBuiltin(name string, st *int) {
 	if err := sh.flush(); err != nil {
 		if sh.p.Killed() == 0 {
-			sh.errorf("%s: write error: %s", args[0], strerror(err))
+			sh.errorf("%s: write error: %s", name, strerror(err))
 		}
 		*st = 1
 	}
 }
 
-func (sh *Shell) builtinDone(args []string, st int, special bool) {
-	sh.flushBuiltin(args, &st)
+// builtinDone writes what a builtin has printed and ends it, and with pop the frame of its redirections. Where nobody
+// reads it rests.
+func (sh *Shell) builtinDone(name string, st int, pop bool) {
+	if len(sh.out) > 0 {
+		if t := sh.attemptAt(attemptOutput); sh.pinned == 0 {
+			t.name, t.status, t.pop = name, st, pop
+		}
+	}
+	sh.flushBuiltin(name, &st)
+	sh.try.on = sh.try.on && sh.pinned > 0
+	if pop {
+		sh.pop()
+	}
 	if sh.ctl == ctlReturn || sh.ctl == ctlExit {
 		return
 	}
-	_ = special
 	sh.done(st)
 }
 

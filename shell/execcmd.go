@@ -21,10 +21,7 @@ func builtinEval(sh *Shell, args []string) int {
 	if !sh.deeper("eval") {
 		return 1
 	}
-	base, line := sh.base, sh.line
-	f := &textFrame{r: newTextReader(text, max(0, sh.line-1))}
-	f.leaves = func(sh *Shell) { sh.base, sh.line = base, line; sh.depth-- }
-	sh.push(f)
+	sh.push(&textFrame{r: newTextReader(text, max(0, sh.line-1)), kind: textEval, base: sh.base, unit: sh.unit, line: sh.line})
 	return pushed
 }
 
@@ -86,28 +83,17 @@ func (sh *Shell) sourceError(name, file string) string {
 
 // sourceText pushes the frame of a sourced file.
 func (sh *Shell) sourceText(file, text string, args []string) {
-	f := &textFrame{r: newTextReader(text, 0), ret: true}
-	base, line, source, params, loops := sh.base, sh.line, sh.source, sh.params, sh.loops
-	own := len(args) > 0
-	hidden := map[int]string(nil)
+	f := &textFrame{r: newTextReader(text, 0), kind: textSource, base: sh.base, unit: sh.unit, line: sh.line, source: sh.source, loops: sh.loops,
+		own: len(args) > 0, params: sh.params}
 	if !sh.opts.functrace {
 		if cmd, ok := sh.traps[sigDebug]; ok {
-			hidden = map[int]string{sigDebug: cmd}
+			f.hidden = map[int]string{sigDebug: cmd}
 			sh.clearTrap(sigDebug)
 		}
 	}
-	f.leaves = func(sh *Shell) {
-		sh.base, sh.line, sh.source, sh.loops = base, line, source, loops
-		if own {
-			sh.params = params
-		}
-		sh.calls = sh.calls[:len(sh.calls)-1]
-		sh.depth--
-		sh.restoreTraps(hidden)
-	}
 	sh.calls = append(sh.calls, call{name: "source", source: file, line: sh.line})
 	sh.source, sh.base = file, 0
-	if own {
+	if f.own {
 		sh.params = args
 	}
 	sh.push(f)

@@ -18,69 +18,89 @@ func (sh *Shell) external(c *syntax.CallExpr, redirs []*syntax.Redirect, mark in
 			sh.traceArgs(args)
 		}
 	}
-	st, ended := sh.spawn(redirs, args, tail && len(sh.traps) == 0 && len(sh.jobs) == 0 && sh.subshellTail())
+	if tail && len(sh.traps) == 0 && len(sh.jobs) == 0 && sh.subshellTail() {
+		st, ended := sh.become(redirs, args)
+		if ended {
+			sh.exitTrap = true
+			sh.exitNow(st)
+			return
+		}
+		if temp {
+			sh.popScope()
+		}
+		sh.closeProcFds(mark)
+		sh.done(st)
+		return
+	}
+	child, st := sh.spawn(redirs, args)
 	if temp {
 		sh.popScope()
 	}
-	sh.closeProcFds(mark)
-	if ended {
-		sh.exitTrap = true
-		sh.exitNow(st)
+	if child == nil {
+		sh.closeProcFds(mark)
+		sh.done(st)
 		return
 	}
-	sh.done(st)
+	sh.waitOne(child, afterCommand, mark)
 }
 
 // subshellTail tells whether nothing waits for this process's own work after the command.
 func (sh *Shell) subshellTail() bool { return sh.noerr == 0 || sh.subshell > 0 }
 
-// spawn runs a file in a child, or, with tail, in place of this shell. ended tells that it was the latter.
-func (sh *Shell) spawn(redirs []*syntax.Redirect, args []string, tail bool) (status int, ended bool) {
+// become runs a file in place of this shell. ended is false when it couldn't be.
+func (sh *Shell) become(redirs []*syntax.Redirect, args []string) (status int, ended bool) {
 	sh.reap()
 	env := sh.environ()
-	if tail {
-		if _, ok := sh.redirect(redirs, false); !ok {
-			return 1, false
-		}
-		prog, argv, st := sh.program(sh.p, args)
-		if prog == nil {
-			return sh.notFound(args, st), false
-		}
-		sh.p.SetEnviron(env)
-		return sh.p.Become(prog, argv), true
+	if _, ok := sh.redirect(redirs, false); !ok {
+		return 1, false
 	}
+	prog, argv, st := sh.program(sh.p, args)
+	if prog == nil {
+		return sh.notFound(args, st), false
+	}
+	sh.p.SetEnviron(env)
+	return sh.p.Become(prog, argv), true
+}
+
+// spawn starts a file in a child. Without one it returns the status.
+func (sh *Shell) spawn(redirs []*syntax.Redirect, args []string) (child *proc.Process, status int) {
+	sh.reap()
+	env := sh.environ()
 	child, err := sh.p.Fork()
 	if err != nil {
 		sh.errorf("fork: %s", forkError(err))
-		return 254, false
+		return nil, 254
 	}
 	child.SetEnviron(env)
-	parent := sh.p
-	sh.p = child // redirections are the child's
-	_, ok := sh.redirect(redirs, false)
-	var prog proc.Program
-	var argv []string
-	st := 1
-	if ok {
-		prog, argv, st = sh.program(child, args)
-		if prog == nil {
-			st = sh.notFound(args, st)
-		}
-	}
-	sh.p = parent
+	prog, argv, st := sh.prepare(child, redirs, args)
 	if prog == nil {
 		child.Abandon(st)
-		sh.p.WaitQuiet(child)
-		return st, false
+		sh.p.Wait(child)
+		return nil, st
 	}
 	child.SetArgs(argv)
 	child.Start(execProgram{prog})
-	st, err = sh.p.WaitQuiet(child)
-	if err != nil {
-		return 128 + proc.SIGKILL, false
+	return child, 0
+}
+
+// prepare redirects a child's descriptors and finds what it is to run. The words of redirections are expanded here, but
+// in the child's name: so the shell can't be captured meanwhile.
+func (sh *Shell) prepare(child *proc.Process, redirs []*syntax.Redirect, args []string) (prog proc.Program, argv []string, st int) {
+	parent := sh.p
+	sh.touch()
+	sh.pinned++
+	defer func() {
+		sh.pinned--
+		sh.p = parent
+	}()
+	sh.p = child
+	if _, ok := sh.redirect(redirs, false); !ok {
+		return nil, nil, 1
 	}
-	sh.reportSignal(child)
-	return st, false
+	if prog, argv, st = sh.program(child, args); prog == nil {
+		st = sh.notFound(args, st)
+	}
+	return prog, argv, st
 }
 
 // execProgram is a program that starts as after exec.
@@ -96,8 +116,7 @@ func forkError(err error) string {
 }
 
 // reportSignal tells of a child that a signal ended, as bash does.
-func (sh *Shell) reportSignal(child *proc.Process) {
-	sig := child.Signaled()
+func (sh *Shell) reportSignal(pid, sig int) {
 	if sig == 0 || sig == proc.SIGINT || sig == proc.SIGPIPE {
 		return
 	}
@@ -105,7 +124,7 @@ func (sh *Shell) reportSignal(child *proc.Process) {
 		sh.errorf("%s: limit exceeded: %s", signalText(sig), what)
 		return
 	}
-	sh.errorf("%5d %s", child.Pid(), signalText(sig))
+	sh.errorf("%5d %s", pid, signalText(sig))
 }
 
 // program finds what to run; a nil program comes with the status, 127 or 126, after notFound.

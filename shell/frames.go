@@ -6,7 +6,11 @@ import (
 
 // frame is one level of a running script. step is called when it is on top: it starts the next thing, perhaps a frame above
 // it, or pops itself. sh.status is that of what ended last.
-type frame interface{ step(sh *Shell) }
+type frame interface {
+	step(sh *Shell)
+	// clone copies what step changes; everything else is shared with the copy.
+	clone() frame
+}
 
 // leaver is a frame that puts something back when it is popped, however that happens.
 type leaver interface{ leave(sh *Shell) }
@@ -43,9 +47,19 @@ func (sh *Shell) runSome(base int) (done bool) {
 			sh.aborted(a)
 		}
 	}()
+	if sh.try.redo && sh.pinned == 0 {
+		sh.again()
+	}
 	for len(sh.frames) > base {
 		if sh.p.Step(1) != nil {
 			sh.ctl, sh.exitTrap = ctlExit, true
+		}
+		if sh.pinned == 0 {
+			sh.try.on = false
+			sh.p.Rest(nil)
+			if sh.probe != nil {
+				sh.probe(sh)
+			}
 		}
 		top := sh.frames[len(sh.frames)-1]
 		if sh.ctl != ctlNone {
@@ -55,7 +69,7 @@ func (sh *Shell) runSome(base int) (done bool) {
 			continue
 		}
 		if sh.signalsWaiting() {
-			sh.runTraps()
+			sh.pushTraps()
 			continue
 		}
 		top.step(sh)
@@ -76,11 +90,14 @@ func (sh *Shell) aborted(a abort) {
 	}
 }
 
-// nested runs frames that f pushes, to their end, in the middle of something else.
+// nested runs frames that f pushes, to their end, in the middle of something else: the shell can't be captured in them.
 func (sh *Shell) nested(f func()) {
+	sh.touch()
+	sh.pinned++
 	base := len(sh.frames)
 	f()
 	sh.run(base)
+	sh.pinned--
 }
 
 // listFrame runs statements one after the other.
@@ -268,13 +285,14 @@ func (f *cForFrame) step(sh *Shell) {
 		}
 		return n, true
 	}
+	sh.attemptAt(attemptStep)
 	switch f.stage {
 	case 0:
-		f.stage = 1
 		if _, ok := eval(f.l.Init, 0); !ok {
 			sh.status = 1
 			sh.pop()
 		}
+		f.stage = 1
 	case 1:
 		n, ok := eval(f.l.Cond, 1)
 		if !ok {
@@ -292,11 +310,11 @@ func (f *cForFrame) step(sh *Shell) {
 		sh.list(f.c.Do)
 	case 2:
 		f.last = sh.status
-		f.stage = 1
 		if _, ok := eval(f.l.Post, 0); !ok {
 			sh.status = 1
 			sh.pop()
 		}
+		f.stage = 1
 	}
 }
 
@@ -310,10 +328,8 @@ func (f *selectFrame) step(sh *Shell) {
 		sh.pop()
 		return
 	}
-	show := !f.listing || sh.str("REPLY") == ""
-	f.listing = true
-	for {
-		if show {
+	if !f.asked {
+		if !f.listing || sh.str("REPLY") == "" {
 			sh.stderr(sh.menu(f.words))
 		}
 		ps3, ok := sh.get("PS3")
@@ -321,27 +337,28 @@ func (f *selectFrame) step(sh *Shell) {
 			ps3 = "#? "
 		}
 		sh.stderr(sh.prompt(ps3))
-		line, st := sh.readLine()
-		if st != 0 {
-			sh.stderr("\n")
-			sh.status = 1
-			sh.pop()
-			return
-		}
-		sh.set("REPLY", line)
-		if line == "" {
-			show = true
-			continue
-		}
-		value := ""
-		if n, ok := plainInt(trimIFS(line)); ok && n >= 1 && n <= int64(len(f.words)) {
-			value = f.words[n-1]
-		}
-		sh.set(f.name, value)
-		sh.status = 0
-		sh.list(f.c.Do)
+		f.listing, f.asked = true, true
+		sh.push(&readFrame{o: readOpts{delim: '\n', chars: -1, raw: true}})
 		return
 	}
+	f.asked = false
+	if sh.status != 0 {
+		sh.stderr("\n")
+		sh.status = 1
+		sh.pop()
+		return
+	}
+	line := sh.str("REPLY")
+	if line == "" {
+		return
+	}
+	value := ""
+	if n, ok := plainInt(trimIFS(line)); ok && n >= 1 && n <= int64(len(f.words)) {
+		value = f.words[n-1]
+	}
+	sh.set(f.name, value)
+	sh.status = 0
+	sh.list(f.c.Do)
 }
 
 func (f *selectFrame) catch(sh *Shell) bool {
@@ -361,8 +378,9 @@ type caseFrame struct {
 func (f *caseFrame) step(sh *Shell) {
 	for f.i < len(f.c.Items) {
 		item := f.c.Items[f.i]
-		f.i++
-		if !f.fall && !sh.caseMatch(item, f.value) {
+		sh.attemptAt(attemptStep)
+		hit := f.fall || sh.caseMatch(item, f.value)
+		if f.i++; !hit {
 			continue
 		}
 		f.fall = item.Op == syntax.Fallthrough
@@ -396,8 +414,6 @@ type restoreFrame struct {
 	temp  bool // a scope of temporary variables
 	check bool // set -e and the ERR trap apply
 	fds   int  // descriptors of process substitutions before the command
-	lastW string
-	setW  bool
 }
 
 func (f *restoreFrame) step(sh *Shell) {
@@ -419,10 +435,10 @@ func (f *restoreFrame) leave(sh *Shell) {
 type funcFrame struct {
 	params []string
 	base   int
+	unit   *unit
 	source string
 	line   int
 	loops  int
-	noerr  bool
 	optPos int
 	fn     *function
 	traps  map[int]string // DEBUG, RETURN and ERR that the function doesn't inherit
@@ -452,7 +468,7 @@ func (f *funcFrame) catch(sh *Shell) bool {
 
 func (f *funcFrame) leave(sh *Shell) {
 	sh.popScope()
-	sh.params, sh.base, sh.source, sh.line, sh.loops, sh.optPos = f.params, f.base, f.source, f.line, f.loops, f.optPos
+	sh.params, sh.base, sh.unit, sh.source, sh.line, sh.loops, sh.optPos = f.params, f.base, f.unit, f.source, f.line, f.loops, f.optPos
 	sh.calls = sh.calls[:len(sh.calls)-1]
 	sh.depth--
 	sh.restoreTraps(f.traps)
@@ -460,45 +476,63 @@ func (f *funcFrame) leave(sh *Shell) {
 
 // textFrame runs text that is parsed as it goes: a script, the argument of eval, a sourced file.
 type textFrame struct {
-	r      *textReader
-	top    bool // the script itself: an expansion's error ends only its line
-	ret    bool // return ends it: a sourced file
-	leaves func(sh *Shell)
-	stmts  []*syntax.Stmt
-	i      int
-	ran    bool
+	r     *textReader
+	kind  textKind
+	stmts []*syntax.Stmt
+	i     int
+	ran   bool
+
+	// What eval and source put back.
+	base   int
+	unit   *unit
+	line   int
+	source string
+	loops  int
+	own    bool           // a sourced file with parameters of its own
+	params []string       // those of before
+	hidden map[int]string // the DEBUG trap, which a sourced file doesn't inherit
 }
+
+type textKind uint8
+
+const (
+	textScript textKind = iota // the script itself: an expansion's error ends only its line
+	textEval
+	textSource // return ends it
+	textTrap   // what a trap runs, or a callback
+)
 
 func (f *textFrame) step(sh *Shell) {
 	if f.i < len(f.stmts) {
 		s := f.stmts[f.i]
 		f.i++
-		if f.top && sh.opts.noexec && !sh.opts.interactive {
+		if f.kind == textScript && sh.opts.noexec && !sh.opts.interactive {
 			return
 		}
-		sh.tail = f.top && f.i == len(f.stmts) && f.r.atEnd()
+		sh.tail = f.kind == textScript && f.i == len(f.stmts) && f.r.atEnd()
 		sh.stmt(s)
 		return
 	}
 	sh.base = f.r.base
+	sh.attemptAt(attemptStep)
 	f.stmts, f.i = f.r.next(sh), 0
 	if f.stmts == nil {
-		if !f.ran && !f.top && !f.r.bad {
+		if !f.ran && f.kind != textScript && !f.r.bad {
 			sh.status = 0
 		}
-		if f.ret {
+		if f.kind == textSource {
 			sh.returnTrap()
 		}
 		sh.pop()
 		return
 	}
 	f.ran = true
-	sh.base = f.r.base
+	sh.base, sh.unit = f.r.base, f.r.parsed
 }
 
 func (f *textFrame) catch(sh *Shell) bool {
 	switch {
-	case sh.ctl == ctlReturn && f.ret:
+	case sh.ctl == ctlReturn && f.kind == textSource:
 		sh.ctl = ctlNone
 		sh.returnTrap()
 		sh.pop()
@@ -518,9 +552,26 @@ func (f *textFrame) catch(sh *Shell) bool {
 }
 
 func (f *textFrame) leave(sh *Shell) {
-	if f.leaves != nil {
-		f.leaves(sh)
+	switch f.kind {
+	case textEval:
+		sh.base, sh.unit, sh.line = f.base, f.unit, f.line
+		sh.depth--
+	case textSource:
+		sh.base, sh.unit, sh.line, sh.source, sh.loops = f.base, f.unit, f.line, f.source, f.loops
+		if f.own {
+			sh.params = f.params
+		}
+		sh.calls = sh.calls[:len(sh.calls)-1]
+		sh.depth--
+		sh.restoreTraps(f.hidden)
+	case textTrap:
+		sh.base, sh.unit = f.base, f.unit
 	}
+}
+
+// trapText makes the frame of a trap's command.
+func (sh *Shell) trapText(text string) *textFrame {
+	return &textFrame{r: newTextReader(text, max(0, sh.line-1)), kind: textTrap, base: sh.base, unit: sh.unit}
 }
 
 func (sh *Shell) setLine(pos syntax.Pos) { sh.line = sh.base + int(pos.Line()) }

@@ -28,39 +28,180 @@ func builtinWait(sh *Shell, args []string) int {
 			return sh.badOption("wait", opt, "wait [-fn] [-p var] [id ...]")
 		}
 	}
-	sh.flush()
-	if any {
-		return sh.waitAny(args, varName)
+	sh.push(&jobWaitFrame{any: any, varName: varName, specs: args})
+	return pushed
+}
+
+// jobWaitFrame is the builtin wait.
+type jobWaitFrame struct {
+	any     bool
+	varName string
+	specs   []string // empty: all children
+	i       int      // specs that were waited for
+	status  int
+}
+
+func (f *jobWaitFrame) clone() frame {
+	c := *f
+	return &c
+}
+
+func (f *jobWaitFrame) step(sh *Shell) {
+	wait := f.each
+	switch {
+	case f.any:
+		wait = f.first
+	case len(f.specs) == 0:
+		wait = f.all
 	}
-	if len(args) == 0 {
-		for len(sh.jobs) > 0 {
-			j := sh.jobs[0]
-			if st, ok := sh.waitJob(j); !ok {
-				return st
+	if wait(sh) {
+		sh.pop()
+		sh.setStatus(f.status)
+	}
+}
+
+// all waits for all children.
+func (f *jobWaitFrame) all(sh *Shell) bool {
+	for len(sh.jobs) > 0 {
+		j := sh.jobs[0]
+		if !f.job(sh, j) {
+			return f.status != 0
+		}
+		sh.dropJob(j)
+	}
+	for len(sh.kids) > 0 {
+		if !f.kid(sh, &sh.kids[0]) {
+			return f.status != 0
+		}
+		sh.kids[0].collect(sh)
+		sh.kids = sh.kids[1:]
+	}
+	f.status = 0
+	return true
+}
+
+// each waits for those that are named.
+func (f *jobWaitFrame) each(sh *Shell) bool {
+	for ; f.i < len(f.specs); f.i++ {
+		f.status = 0
+		spec := f.specs[f.i]
+		if j := sh.findJob(spec); j != nil {
+			if !f.job(sh, j) {
+				return f.status != 0
 			}
-			sh.dropJob(j)
-		}
-		for _, k := range sh.kids {
-			sh.p.Wait(k)
-		}
-		return 0
-	}
-	st := 0
-	for _, a := range args {
-		var ok bool
-		j := sh.findJob(a)
-		if j == nil {
-			st = sh.noJob(a)
+			if f.status = j.status; f.varName != "" {
+				sh.set(f.varName, strconv.Itoa(j.pid()))
+			}
 			continue
 		}
-		if st, ok = sh.waitJob(j); !ok {
-			return st
+		k := sh.findKid(spec)
+		if k == nil {
+			f.status = sh.noJob(spec)
+			continue
 		}
-		if varName != "" {
-			sh.set(varName, strconv.Itoa(j.pid()))
+		if !f.kid(sh, k) {
+			return f.status != 0
+		}
+		f.status, _ = k.collect(sh)
+	}
+	return true
+}
+
+// first is wait -n: whichever ends first.
+func (f *jobWaitFrame) first(sh *Shell) bool {
+	for {
+		sh.reap()
+		var jobs []*job
+		if len(f.specs) == 0 {
+			jobs = append(jobs, sh.jobs...)
+		}
+		for _, s := range f.specs {
+			if j := sh.findJob(s); j != nil {
+				jobs = append(jobs, j)
+			}
+		}
+		if len(jobs) == 0 {
+			f.status = 127
+			return true
+		}
+		var ps []*proc.Process
+		for _, j := range jobs {
+			if j.done {
+				sh.dropJob(j)
+				if f.varName != "" {
+					sh.set(f.varName, strconv.Itoa(j.pid()))
+				}
+				f.status = j.status
+				return true
+			}
+			ps = append(ps, j.procs[len(j.procs)-1].process(sh))
+		}
+		err := sh.rest(func() error {
+			_, err := sh.p.WaitAny(ps)
+			return err
+		})
+		if err != nil && !f.goOn(sh) {
+			return f.status != 0
 		}
 	}
-	return st
+}
+
+// job waits for a job; false when a signal came.
+func (f *jobWaitFrame) job(sh *Shell, j *job) bool {
+	if !j.done {
+		if !f.kid(sh, &j.procs[len(j.procs)-1]) {
+			return false
+		}
+		sh.endJob(j)
+	}
+	return true
+}
+
+// kid waits for a child to end; false when a signal came: a trapped one ends wait, with the status that it sets.
+func (f *jobWaitFrame) kid(sh *Shell, k *kid) bool {
+	for !k.ended(sh) {
+		c := k.proc
+		err := sh.rest(func() error {
+			select {
+			case <-c.Done():
+				return nil
+			case <-sh.p.Interrupt():
+				return syscall.EINTR
+			}
+		})
+		if err != nil && !f.goOn(sh) {
+			return false
+		}
+	}
+	return true
+}
+
+// goOn takes signals in. A trapped one ends wait; SIGCHLD's trap runs, and wait begins again.
+func (f *jobWaitFrame) goOn(sh *Shell) bool {
+	if sig := sh.p.Killed(); sig != 0 {
+		f.status = 128 + sig
+		return false
+	}
+	sh.takeSignals()
+	f.status = 0
+	for _, sig := range sh.pending {
+		if sig != proc.SIGCHLD {
+			f.status = 128 + sig
+			break
+		}
+	}
+	return len(sh.pending) == 0
+}
+
+// findKid finds a child that is no job by its number.
+func (sh *Shell) findKid(spec string) *kid {
+	pid, err := strconv.Atoi(spec)
+	for i := range sh.kids {
+		if err == nil && sh.kids[i].pid == pid {
+			return &sh.kids[i]
+		}
+	}
+	return nil
 }
 
 func (sh *Shell) noJob(a string) int {
@@ -73,88 +214,8 @@ func (sh *Shell) noJob(a string) int {
 		sh.errorf("wait: `%s': not a pid or valid job spec", a)
 		return 1
 	}
-	for _, k := range sh.kids {
-		if k.Pid() == pid {
-			st, _ := sh.p.Wait(k)
-			return st
-		}
-	}
 	sh.errorf("wait: pid %d is not a child of this shell", pid)
 	return 127
-}
-
-// waitJob waits for a job; ok is false when a trap interrupts, with the status to return.
-func (sh *Shell) waitJob(j *job) (status int, ok bool) {
-	for !j.done {
-		last := j.procs[len(j.procs)-1]
-		st, err := sh.p.Wait(last)
-		switch err {
-		case nil:
-			j.status = st
-			sh.endJob(j)
-			j.status = st
-		case syscall.EINTR:
-			if st, stop := sh.interrupted(); stop {
-				return st, false
-			}
-		default:
-			j.done, j.status = true, last.Status()
-		}
-	}
-	return j.status, true
-}
-
-// interrupted takes signals in during wait; a trapped one ends it.
-func (sh *Shell) interrupted() (status int, stop bool) {
-	if sig := sh.p.Killed(); sig != 0 {
-		return 128 + sig, true
-	}
-	sh.takeSignals()
-	for _, sig := range sh.pending {
-		if sig != proc.SIGCHLD {
-			return 128 + sig, true
-		}
-	}
-	if len(sh.pending) > 0 {
-		sh.runTraps()
-	}
-	return 0, false
-}
-
-// waitAny is wait -n: whichever ends first.
-func (sh *Shell) waitAny(specs []string, varName string) int {
-	for {
-		var jobs []*job
-		if len(specs) == 0 {
-			jobs = append(jobs, sh.jobs...)
-		}
-		for _, s := range specs {
-			if j := sh.findJob(s); j != nil {
-				jobs = append(jobs, j)
-			}
-		}
-		if len(jobs) == 0 {
-			return 127
-		}
-		var ps []*proc.Process
-		for _, j := range jobs {
-			if j.done {
-				sh.dropJob(j)
-				if varName != "" {
-					sh.set(varName, strconv.Itoa(j.pid()))
-				}
-				return j.status
-			}
-			ps = append(ps, j.procs[len(j.procs)-1])
-		}
-		if _, err := sh.p.WaitAny(ps); err != nil {
-			if st, stop := sh.interrupted(); stop {
-				return st
-			}
-			continue
-		}
-		sh.reap()
-	}
 }
 
 func builtinJobs(sh *Shell, args []string) int {
@@ -214,8 +275,8 @@ func builtinJobs(sh *Shell, args []string) int {
 		state, tail := "Running", " &"
 		if j.done {
 			state, tail = "Done", ""
-			if sig := j.procs[len(j.procs)-1].Signaled(); sig != 0 {
-				state = signalText(sig)
+			if j.sig != 0 {
+				state = signalText(j.sig)
 			} else if j.status != 0 {
 				state = "Exit " + strconv.Itoa(j.status)
 			}
@@ -253,11 +314,8 @@ func builtinFg(sh *Shell, args []string) int {
 	}
 	sh.print(j.text + "\n")
 	sh.flush()
-	st, ok := sh.waitJob(j)
-	if ok {
-		sh.dropJob(j)
-	}
-	return st
+	sh.push(&jobWaitFrame{specs: []string{strconv.Itoa(j.pid())}})
+	return pushed
 }
 
 func builtinDisown(sh *Shell, args []string) int {

@@ -62,5 +62,6 @@ type selectFrame struct {
 	c       *syntax.ForClause
 	name    string
 	words   []string
-	listing bool
+	listing bool // the menu was shown
+	asked   bool // the answer is being read, or was
 }

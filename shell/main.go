@@ -24,7 +24,7 @@ type invocation struct {
 }
 
 // main runs a shell from its arguments.
-func (sh *Shell) main(args []string) int {
+func (sh *Shell) main(args []string) {
 	if len(args) > 0 {
 		sh.name = args[0]
 		if strings.HasPrefix(args[0], "-") && len(args[0]) > 1 {
@@ -37,14 +37,15 @@ func (sh *Shell) main(args []string) int {
 	}
 	inv := &invocation{}
 	if st, end := sh.parseArgs(inv, args[min(1, len(args)):]); end {
-		sh.flush()
-		return st
+		sh.exitTrap = true
+		sh.exitNow(st)
+		return
 	}
 	if sh.opts.interactive = inv.interactive; inv.interactive {
 		sh.opts.monitor = true
 		sh.shopts.set("expand_aliases", true)
 	}
-	return sh.finish(func() { sh.start1(inv) })
+	sh.open(inv)
 }
 
 // parseArgs reads options as bash does: long ones first, then letters.
@@ -143,14 +144,14 @@ func (sh *Shell) parseArgs(inv *invocation, args []string) (status int, end bool
 	return 0, false
 }
 
-// start1 pushes the frame of the script.
-func (sh *Shell) start1(inv *invocation) {
+// open pushes the frame of the script.
+func (sh *Shell) open(inv *invocation) {
 	if inv.hasCommand {
 		if len(inv.args) > 0 {
 			sh.name, sh.params = inv.args[0], inv.args[1:]
 		}
 		sh.set("BASH_EXECUTION_STRING", inv.command)
-		sh.push(&textFrame{r: newTextReader(inv.command, 0), top: true})
+		sh.push(&textFrame{r: newTextReader(inv.command, 0)})
 		sh.startup(inv)
 		return
 	}
@@ -160,11 +161,10 @@ func (sh *Shell) start1(inv *invocation) {
 	}
 	sh.params = inv.args
 	sh.opts.stdin = true
-	f, err := sh.p.File(0)
-	if err != nil {
+	if _, err := sh.p.File(0); err != nil {
 		return
 	}
-	sh.push(&textFrame{r: &textReader{src: f}, top: true})
+	sh.push(&textFrame{r: &textReader{input: true}})
 	sh.startup(inv)
 }
 
@@ -233,6 +233,6 @@ func (sh *Shell) script(inv *invocation) {
 	}
 	sh.name, sh.params = file, inv.args[1:]
 	sh.scriptFile = file
-	sh.push(&textFrame{r: newTextReader(string(data), 0), top: true})
+	sh.push(&textFrame{r: newTextReader(string(data), 0)})
 	sh.startup(inv)
 }

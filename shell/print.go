@@ -245,7 +245,7 @@ func (sh *Shell) importFunc(name, text string) {
 		return
 	}
 	if d, ok := f.Stmts[0].Cmd.(*syntax.FuncDecl); ok && d.Name != nil && d.Name.Value == name {
-		sh.setFunc(name, &function{decl: d, source: "environment", export: true})
+		sh.setFunc(name, &function{decl: d, unit: &unit{name + " " + text, f.Stmts}, source: "environment", export: true})
 	}
 }
 

@@ -119,14 +119,12 @@ func (sh *Shell) readOption(o *readOpts, c byte, val string) int {
 
 // input reads a descriptor byte by byte, or in blocks where what is left can be put back by seeking.
 type input struct {
-	sh       *Shell
-	f        io.Reader
-	seek     io.Seeker
-	fd       int
-	buf      []byte
-	i        int
-	deadline <-chan struct{}
-	timedOut bool
+	sh   *Shell
+	f    io.Reader
+	seek io.Seeker
+	fd   int
+	buf  []byte
+	i    int
 }
 
 func (sh *Shell) newInput(fd int) (*input, error) {
@@ -156,22 +154,12 @@ func (in *input) next() (byte, error) {
 		in.buf = make([]byte, size)
 	}
 	for {
-		if in.deadline != nil {
-			ready, err := in.sh.p.Poll(in.fd, in.deadline)
-			if err == syscall.EINTR && in.sh.resume() {
-				continue
-			}
-			if err == nil && !ready {
-				in.timedOut = true
-				return 0, io.EOF
-			}
-		}
 		n, err := in.f.Read(in.buf[:size])
 		if n > 0 {
 			in.buf, in.i = in.buf[:n], 1
 			return in.buf[0], nil
 		}
-		if err == syscall.EINTR && in.sh.resume() {
+		if err == syscall.EINTR && in.sh.interrupted() {
 			continue
 		}
 		if err == nil {
@@ -182,8 +170,8 @@ func (in *input) next() (byte, error) {
 	}
 }
 
-// resume runs traps after an interrupted read; true means that the read goes on.
-func (sh *Shell) resume() bool {
+// interrupted runs traps after an interrupted read; true means that the read goes on.
+func (sh *Shell) interrupted() bool {
 	if sh.p.Killed() != 0 {
 		return false
 	}
@@ -204,91 +192,6 @@ func (in *input) done() {
 type rawByte struct {
 	c byte
 	q bool
-}
-
-func (sh *Shell) read(o *readOpts) int {
-	in, err := sh.newInput(o.fd)
-	if err != nil {
-		sh.errorf("read: %d: read error: %s", o.fd, strerror(err))
-		return 1
-	}
-	if o.prompt != "" && sh.p.IsTerminal(o.fd) {
-		sh.stderr(o.prompt)
-	}
-	if o.hasTimeout {
-		if o.timeout == 0 {
-			done := make(chan struct{})
-			close(done)
-			ready, _ := sh.p.Poll(o.fd, done)
-			return int(b2i(!ready))
-		}
-		done := make(chan struct{})
-		t := time.AfterFunc(o.timeout, func() { close(done) })
-		defer t.Stop()
-		in.deadline = done
-	}
-	line, st := sh.readBytes(in, o)
-	in.done()
-	if in.timedOut {
-		st = 128 + 14
-	}
-	if !sh.assignRead(o, line) {
-		return 1
-	}
-	return st
-}
-
-// readBytes reads up to the delimiter or the number of characters.
-func (sh *Shell) readBytes(in *input, o *readOpts) (line []rawByte, st int) {
-	if o.chars == 0 {
-		return nil, 0
-	}
-	count := 0
-	limit := int(sh.p.Sandbox().Limits().Memory)
-	for {
-		c, err := in.next()
-		if err != nil {
-			if err != io.EOF && sh.p.Killed() == 0 {
-				sh.errorf("read: read error: %d: %s", o.fd, strerror(err))
-			}
-			return line, 1
-		}
-		if c == '\\' && !o.raw {
-			c, err = in.next()
-			if err != nil {
-				return line, 1
-			}
-			if c == '\n' {
-				continue
-			}
-			line = append(line, rawByte{c, true})
-		} else {
-			if c == o.delim && !o.exact {
-				return line, 0
-			}
-			if c == 0 {
-				continue
-			}
-			line = append(line, rawByte{c, false})
-		}
-		if o.chars > 0 {
-			// A character is complete with its last byte.
-			for n := continuation(c); n > 0; n-- {
-				c, err := in.next()
-				if err != nil {
-					break
-				}
-				line = append(line, rawByte{c, false})
-			}
-			if count++; count >= o.chars {
-				return line, 0
-			}
-		}
-		if len(line) > limit {
-			sh.errorf("read: line: memory limit exceeded")
-			return line, 1
-		}
-	}
 }
 
 // continuation tells how many bytes of UTF-8 follow a first one.
@@ -412,14 +315,3 @@ func lastField(line []rawByte, ifs string) []rawByte {
 }
 
 func trimIFS(s string) string { return strings.Trim(s, " \t\n") }
-
-// readLine reads a line from descriptor 0, as select does.
-func (sh *Shell) readLine() (string, int) {
-	in, err := sh.newInput(0)
-	if err != nil {
-		return "", 1
-	}
-	line, st := sh.readBytes(in, &readOpts{delim: '\n', chars: -1, raw: true})
-	in.done()
-	return plainBytes(line), st
-}

@@ -21,6 +21,7 @@ func (sh *Shell) redirect(redirs []*syntax.Redirect, save bool) (undo []undoFd, 
 		if !sh.redirectOne(r, save, &undo) {
 			return undo, false
 		}
+		sh.touch()
 	}
 	return undo, true
 }

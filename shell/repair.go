@@ -81,7 +81,7 @@ func (r *textReader) mend(lr *lineReader, perr error) ([]*syntax.Stmt, error) {
 		if line == "" {
 			return nil, perr
 		}
-		lr.fed.WriteString(line)
+		lr.add(line)
 	}
 }
 

@@ -47,6 +47,7 @@ type call struct {
 type function struct {
 	decl   *syntax.FuncDecl
 	base   int    // lines before the text that the declaration was parsed from
+	unit   *unit  // that text
 	source string // file it was read from
 	export bool
 	ro     bool
@@ -80,8 +81,9 @@ type Shell struct {
 	noerr      int // > 0 where a failure doesn't count for set -e
 	loops      int
 	calls      []call
-	depth      int // function calls, sources and evals in progress
-	base       int // lines before the text that is being run
+	depth      int   // function calls, sources and evals in progress
+	base       int   // lines before the text that is being run
+	unit       *unit // that text
 	line       int
 	source     string
 	scriptFile string
@@ -92,8 +94,8 @@ type Shell struct {
 	lastBg   int
 	jobs     []*job
 	nextJob  int
-	kids     []*proc.Process // of process substitutions, to be reaped
-	procFds  []procFd        // descriptors of process substitutions in use
+	kids     []kid    // of process substitutions, to be reaped
+	procFds  []procFd // descriptors of process substitutions in use
 	coprocs  map[string]*job
 	traps    map[int]string
 	inherit  map[int]string // what trap -p shows in a subshell
@@ -121,6 +123,11 @@ type Shell struct {
 	lastArg     string // $_
 	view        []job  // the parent's jobs, which jobs shows in a subshell
 	parser      *syntax.Parser
+
+	begin  func(*Shell) // how the process begins; nil once it has
+	pinned int          // > 0 in the middle of something that can't be captured
+	try    attempt
+	probe  func(*Shell) bool // of tests: called where the shell rests; true when it has put a copy in its place
 }
 
 // abort is what an expansion's error panics with; the loop recovers it.
@@ -135,6 +142,7 @@ const (
 	abortDiscard abortKind = iota // the rest of the line isn't run
 	abortExit                     // the shell ends
 	abortCommand                  // only the command fails
+	abortAgain                    // nothing has failed: what was attempted begins again
 )
 
 // Bash is the program "bash"; SH is "sh", the same in POSIX mode.
@@ -146,7 +154,8 @@ func New(posix bool) proc.Program { return program{posix} }
 // Run implements proc.Program.
 func (b program) Run(p *proc.Process) int {
 	sh := newShell(p, b.posix)
-	return sh.main(p.Args())
+	sh.begin = func(sh *Shell) { sh.main(p.Args()) }
+	return p.RunAs(sh)
 }
 
 func newShell(p *proc.Process, posix bool) *Shell {
@@ -253,10 +262,13 @@ func (sh *Shell) clone() *Shell {
 		}
 	}
 	for _, j := range sh.jobs {
-		c.view = append(c.view, *j)
+		v := *j
+		v.procs = copyKids(j.procs)
+		c.view = append(c.view, v)
 	}
 	c.subshell++
 	c.exitTrap, c.tail = false, false
+	c.try, c.pinned, c.begin = attempt{}, 0, nil
 	c.seeded = false
 	c.loops = 0
 	return &c
@@ -285,6 +297,7 @@ func (sh *Shell) prefix() string {
 func (sh *Shell) lineno() int { return max(1, sh.line) }
 
 func (sh *Shell) stderr(s string) {
+	sh.touch()
 	if f, err := sh.p.File(2); err == nil {
 		sh.writeAll(f, []byte(s))
 	}
@@ -319,14 +332,25 @@ func (sh *Shell) flush() error {
 		return nil
 	}
 	b := sh.out
-	sh.out = nil
 	f, err := sh.p.File(1)
-	if err != nil {
-		return err
+	if err == nil && sh.try.on && sh.try.kind == attemptOutput {
+		write := func() error {
+			n, err := f.Write(sh.out)
+			sh.out = sh.out[n:]
+			return err
+		}
+		for len(sh.out) > 0 && (err == nil || err == syscall.EINTR && sh.p.Killed() == 0) {
+			if err = sh.rest(write); err == syscall.EINTR {
+				sh.takeSignals()
+			}
+		}
+	} else if err == nil {
+		sh.out = nil
+		err = sh.writeAll(f, b)
 	}
-	err = sh.writeAll(f, b)
-	if cap(b) <= maxBuiltinOut {
-		sh.out = b[:0]
+	sh.out = b[:0]
+	if cap(b) > maxBuiltinOut {
+		sh.out = nil
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 
 // procFd is a descriptor that holds a process substitution.
 type procFd struct {
-	p  *proc.Process
+	p  *proc.Process // whose descriptor: this shell's, or a child's that is being prepared
 	fd int
 }
 
@@ -38,39 +38,45 @@ func (sh *Shell) fork() (*proc.Process, *Shell) {
 
 // start runs what push prepares in the child, to the end of the process.
 func (c *Shell) start(push func(*Shell)) {
-	c.p.Start(proc.Func(func(p *proc.Process) int {
-		c.applySignals()
-		return c.finish(func() { push(c) })
-	}))
+	c.begin = push
+	c.p.Start(c)
 }
 
-// finish runs what push prepares and the EXIT trap, and returns the status to exit with.
-func (sh *Shell) finish(push func()) int {
-	func() {
-		defer func() {
-			if r := recover(); r != nil {
-				a, ok := r.(abort)
-				if !ok {
-					panic(r)
-				}
-				sh.aborted(a)
+// Run implements proc.Program: it begins, or goes on where the shell was captured, to the end of the process.
+func (sh *Shell) Run(p *proc.Process) int {
+	if begin := sh.begin; begin != nil {
+		sh.begin = nil
+		sh.applySignals()
+		sh.guard(func() { begin(sh) })
+	}
+	for {
+		sh.run(0)
+		if sh.p.Killed() != 0 {
+			return 128 + sh.p.Killed()
+		}
+		if sh.ctl == ctlExit {
+			sh.status = sh.exitStatus
+		}
+		sh.ctl = ctlNone
+		if sh.exitTrap || !sh.pushExitTrap() {
+			sh.flush()
+			return sh.status & 0xff
+		}
+	}
+}
+
+// guard runs f; an error of an expansion takes its effect.
+func (sh *Shell) guard(f func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			a, ok := r.(abort)
+			if !ok {
+				panic(r)
 			}
-		}()
-		push()
+			sh.aborted(a)
+		}
 	}()
-	sh.run(0)
-	if sh.p.Killed() != 0 {
-		return 128 + sh.p.Killed()
-	}
-	if sh.ctl == ctlExit {
-		sh.status = sh.exitStatus
-	}
-	sh.ctl = ctlNone
-	if !sh.exitTrap {
-		sh.runExitTrap()
-	}
-	sh.flush()
-	return sh.status & 0xff
+	f()
 }
 
 func (sh *Shell) subshellCmd(c *syntax.Subshell) {
@@ -80,12 +86,7 @@ func (sh *Shell) subshellCmd(c *syntax.Subshell) {
 		return
 	}
 	sub.start(func(s *Shell) { s.body(c.Stmts) })
-	st, err := sh.p.WaitQuiet(child)
-	if err != nil {
-		return
-	}
-	sh.reportSignal(child)
-	sh.done(st)
+	sh.waitOne(child, afterCommand, len(sh.procFds))
 }
 
 // body runs the statements of a subshell; the last may take the process over.
@@ -96,6 +97,12 @@ func (sh *Shell) body(stmts []*syntax.Stmt) {
 		return
 	}
 	sh.list(stmts)
+}
+
+// one runs a single statement in a process of its own, the & at its end not heeded.
+func (sh *Shell) one(s *syntax.Stmt) {
+	sh.tail = !hasSubst(s)
+	sh.foreground(s)
 }
 
 // hasSubst tells whether a statement's redirections could still need the shell after it was replaced.
@@ -128,14 +135,15 @@ func (sh *Shell) pipeline(c *syntax.BinaryCmd) {
 	stages = append(stages, c.X)
 	n := len(stages)
 	lastHere := sh.shopts.get("lastpipe") && !sh.opts.monitor
-	var kids []*proc.Process
+	var kids []kid
 	var subs []*Shell
 	var in vfs.File
 	for i := 0; i < n; i++ {
 		s := stages[n-1-i]
 		if i == n-1 && lastHere {
 			for k := len(subs) - 1; k >= 0; k-- {
-				subs[k].start(func(s2 *Shell) { s2.body([]*syntax.Stmt{stages[n-1-k]}) })
+				stage := stages[n-1-k]
+				subs[k].start(func(s2 *Shell) { s2.one(stage) })
 			}
 			sh.lastStage(s, in, kids)
 			return
@@ -159,27 +167,14 @@ func (sh *Shell) pipeline(c *syntax.BinaryCmd) {
 			}
 			in = r
 		}
-		kids, subs = append(kids, child), append(subs, sub)
+		kids, subs = append(kids, newKid(child)), append(subs, sub)
 	}
 	// The last one first: the one started last runs first, and so the stages begin from the left, as a kernel's do.
 	for i := len(subs) - 1; i >= 0; i-- {
-		subs[i].start(func(s2 *Shell) { s2.body([]*syntax.Stmt{stages[n-1-i]}) })
+		stage := stages[n-1-i]
+		subs[i].start(func(s2 *Shell) { s2.one(stage) })
 	}
-	sts := make([]int, 0, n)
-	for i, k := range kids {
-		st, err := sh.p.WaitQuiet(k)
-		if err != nil {
-			return
-		}
-		if i == len(kids)-1 {
-			sh.reportSignal(k)
-		}
-		sts = append(sts, st)
-	}
-	for len(sts) < n {
-		sts = append(sts, 254)
-	}
-	sh.endPipeline(sts)
+	sh.push(&waitFrame{kids: kids, then: afterPipeline, fds: len(sh.procFds), short: n - len(kids), last: -1})
 }
 
 func (sh *Shell) endPipeline(sts []int) {
@@ -198,22 +193,20 @@ func (sh *Shell) endPipeline(sts []int) {
 // lastStageFrame ends a pipeline whose last stage ran in this shell.
 type lastStageFrame struct {
 	raised
-	kids []*proc.Process
+	kids []kid
 	undo []undoFd
 }
 
 func (f *lastStageFrame) step(sh *Shell) {
 	st := sh.status
 	sh.pop()
-	sts := make([]int, 0, len(f.kids)+1)
-	for _, k := range f.kids {
-		s, err := sh.p.WaitQuiet(k)
-		if err != nil {
-			return
-		}
-		sts = append(sts, s)
-	}
-	sh.endPipeline(append(sts, st))
+	sh.push(&waitFrame{kids: f.kids, then: afterPipeline, fds: len(sh.procFds), last: st})
+}
+
+func (f *lastStageFrame) clone() frame {
+	c := *f
+	c.kids = copyKids(f.kids)
+	return &c
 }
 
 func (f *lastStageFrame) leave(sh *Shell) {
@@ -221,7 +214,7 @@ func (f *lastStageFrame) leave(sh *Shell) {
 	sh.restoreFds(f.undo)
 }
 
-func (sh *Shell) lastStage(s *syntax.Stmt, in vfs.File, kids []*proc.Process) {
+func (sh *Shell) lastStage(s *syntax.Stmt, in vfs.File, kids []kid) {
 	f := &lastStageFrame{kids: kids}
 	sh.keep(0, true, &f.undo)
 	sh.p.Install(0, in)
@@ -242,27 +235,100 @@ func (sh *Shell) commandSubst(c *syntax.CmdSubst) string {
 	if s := c.Stmts[0]; len(c.Stmts) == 1 && s.Cmd == nil && len(s.Redirs) == 1 && s.Redirs[0].Op == syntax.RdrIn && s.Redirs[0].N == nil && !s.Negated && !s.Background {
 		return sh.readSubst(s.Redirs[0])
 	}
+	r, ok := sh.logged()
+	if !ok {
+		if !sh.try.flight.on {
+			sh.launch(c)
+		}
+		r = sh.land()
+		sh.log(r)
+	}
+	sh.substSt, sh.status = r.status, r.status
+	return r.out
+}
+
+// launch starts the process of a command substitution.
+func (sh *Shell) launch(c *syntax.CmdSubst) {
 	child, sub := sh.fork()
 	if child == nil {
 		panic(abort{kind: abortDiscard, status: 254})
 	}
 	r, w := sh.p.Sandbox().RawPipe()
 	child.Install(1, w)
+	fd, err := sh.hide(r)
+	if err != nil {
+		child.Abandon(1)
+		sh.errorf("cannot make pipe for command substitution: %s", strerror(err))
+		panic(abort{kind: abortDiscard, status: 1})
+	}
 	if !sh.opts.posix && !sh.shopts.get("inherit_errexit") {
 		sub.opts.errexit = false
 	}
+	fl := &sh.try.flight
+	fl.on, fl.kid, fl.fd, fl.out = true, newKid(child), fd, fl.out[:0]
 	sub.start(func(s *Shell) { s.body(c.Stmts) })
+}
+
+// land waits for the command substitution in flight: for its output, then for its process.
+func (sh *Shell) land() result {
+	fl := &sh.try.flight
+	f, err := sh.p.File(fl.fd)
 	limit := int(sh.p.Sandbox().Limits().Memory)
-	out, err := sh.p.Drain(r, limit)
-	r.Close()
-	if err == syscall.EFBIG {
+	read := func() error {
+		n, err := f.Read(fl.out[len(fl.out):cap(fl.out)])
+		fl.out = fl.out[:len(fl.out)+n]
+		return err
+	}
+	for err == nil && len(fl.out) <= limit {
+		if len(fl.out) == cap(fl.out) {
+			fl.out = append(make([]byte, 0, max(512, 2*cap(fl.out))), fl.out...)
+		}
+		if err = sh.rest(read); err == syscall.EINTR && sh.p.Killed() == 0 {
+			sh.takeSignals()
+			err = nil
+		}
+	}
+	if len(fl.out) > limit {
 		sh.errorf("command substitution: memory limit exceeded")
-		child.Post(proc.SIGKILL)
+		if c := fl.kid.process(sh); c != nil {
+			c.Post(proc.SIGKILL)
+		}
+		sh.landed()
 		panic(abort{kind: abortDiscard, status: 1})
 	}
-	st, _ := sh.p.WaitQuiet(child)
-	sh.substSt, sh.status = st, st
-	return sh.substText(out)
+	st, _, _ := sh.await(&fl.kid)
+	text := sh.substText(fl.out)
+	sh.landed()
+	return result{out: text, status: st}
+}
+
+// landed ends a flight.
+func (sh *Shell) landed() {
+	fl := &sh.try.flight
+	sh.p.CloseFd(fl.fd)
+	if fl.on = false; cap(fl.out) > maxBuiltinOut {
+		fl.out = nil
+	}
+}
+
+// minHidden is where descriptors begin that scripts aren't meant to see.
+const minHidden = 64
+
+// hide gives a file a descriptor out of the way, which commands don't inherit.
+func (sh *Shell) hide(f vfs.File) (int, error) {
+	n := minHidden
+	if n >= sh.p.Sandbox().Limits().Files {
+		n = minSaved
+	}
+	for {
+		if _, err := sh.p.File(n); err != nil {
+			break
+		}
+		n++
+	}
+	err := sh.p.Install(n, f)
+	sh.p.SetCloseOnExec(n, true)
+	return n, err
 }
 
 func (sh *Shell) substText(out []byte) string {
@@ -280,6 +346,10 @@ func (sh *Shell) readSubst(r *syntax.Redirect) string {
 	if !ok {
 		return ""
 	}
+	if r, ok := sh.logged(); ok {
+		sh.substSt = 0
+		return r.out
+	}
 	data, err := sh.readFile(name, int(sh.p.Sandbox().Limits().Memory))
 	if err != nil {
 		sh.errorf("%s: %s", name, strerror(err))
@@ -287,7 +357,9 @@ func (sh *Shell) readSubst(r *syntax.Redirect) string {
 		return ""
 	}
 	sh.substSt = 0
-	return sh.substText(data)
+	text := sh.substText(data)
+	sh.log(result{out: text})
+	return text
 }
 
 // funSubst runs ${ …; } and ${| …; } in this shell.
@@ -298,6 +370,9 @@ func (sh *Shell) funSubst(c *syntax.CmdSubst) string {
 		sh.keep(1, true, &undo)
 		sh.p.Install(1, w)
 	}
+	sh.touch()
+	sh.pinned++
+	defer func() { sh.pinned-- }()
 	done := make(chan []byte, 1)
 	go func() {
 		out, _ := sh.p.Drain(r, int(sh.p.Sandbox().Limits().Memory))
@@ -320,6 +395,10 @@ func (sh *Shell) funSubst(c *syntax.CmdSubst) string {
 
 // procSubst runs <(…) and >(…) and returns the name of its descriptor.
 func (sh *Shell) procSubst(c *syntax.ProcSubst) string {
+	if r, ok := sh.logged(); ok {
+		sh.procFds = append(sh.procFds, procFd{sh.p, r.fd})
+		return r.out
+	}
 	child, sub := sh.fork()
 	if child == nil {
 		panic(abort{kind: abortDiscard, status: 254})
@@ -346,8 +425,10 @@ func (sh *Shell) procSubst(c *syntax.ProcSubst) string {
 	sub.opts.errexit = false
 	sub.start(func(s *Shell) { s.body(c.Stmts) })
 	sh.lastBg = child.Pid()
-	sh.kids = append(sh.kids, child)
-	return "/dev/fd/" + strconv.Itoa(n)
+	sh.kids = append(sh.kids, newKid(child))
+	name := "/dev/fd/" + strconv.Itoa(n)
+	sh.log(result{out: name, fd: n})
+	return name
 }
 
 // closeProcFds closes the descriptors of process substitutions after the first n.
@@ -355,7 +436,9 @@ func (sh *Shell) closeProcFds(n int) {
 	for len(sh.procFds) > n {
 		f := sh.procFds[len(sh.procFds)-1]
 		sh.procFds = sh.procFds[:len(sh.procFds)-1]
-		f.p.CloseFd(f.fd)
+		if f.p != nil {
+			f.p.CloseFd(f.fd)
+		}
 	}
 }
 

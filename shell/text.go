@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"runtime"
@@ -12,14 +13,26 @@ import (
 // textReader parses a script. Where it can it parses all of it at once; where aliases or an error ask for it, line by line.
 type textReader struct {
 	name  string
-	text  string    // what is left
-	src   io.Reader // more lines come from here; nil for text only
-	base  int       // lines before text
+	text  string // what is left
+	input bool   // more lines come from descriptor 0
+	base  int    // lines before text
 	sh    *Shell
 	whole bool // the text is tried as a whole first
 	eof   bool
 	bad   bool // ended by a syntax error
 	prior int  // lines that were parsed last
+
+	parsed *unit  // what was parsed last
+	part   []byte // the beginning of a line that is being read
+	fed    string // the lines that the parser has, while it reads on: a copy begins with them again
+	shown  int    // bytes of text that were fed before the capture
+	alias  bool   // text is what aliases have made of it: no place to be captured at
+}
+
+// unit is a piece of source that was parsed at once. It never changes.
+type unit struct {
+	text  string
+	stmts []*syntax.Stmt
 }
 
 func newTextReader(text string, base int) *textReader {
@@ -34,7 +47,15 @@ func (sh *Shell) newParser() *syntax.Parser {
 	return sh.parser
 }
 
-func (r *textReader) atEnd() bool { return r.src == nil && r.text == "" }
+func (r *textReader) atEnd() bool { return !r.input && r.text == "" }
+
+// clone copies a reader; one that waits for a line begins the unit again.
+func (r *textReader) clone() *textReader {
+	c := *r
+	c.sh = nil
+	c.text, c.fed, c.part, c.shown = r.fed+r.text+string(r.part), "", nil, len(r.fed)
+	return &c
+}
 
 // Parsing recurses, so what nests too deep is refused before: each level takes about a kilobyte of Go's stack.
 const (
@@ -114,6 +135,7 @@ func (r *textReader) all() ([]*syntax.Stmt, bool) {
 	if err != nil {
 		return nil, false
 	}
+	r.parsed = &unit{r.text, f.Stmts}
 	r.prior = strings.Count(r.text, "\n")
 	r.text = ""
 	if len(f.Stmts) == 0 {
@@ -129,14 +151,19 @@ type lineReader struct {
 	line string
 }
 
+func (l *lineReader) add(line string) {
+	l.fed.WriteString(line)
+	l.r.fed = l.fed.String()
+}
+
 func (l *lineReader) Read(b []byte) (int, error) {
 	if l.line == "" {
 		l.line = l.r.line()
 		if l.line == "" {
 			return 0, io.EOF
 		}
-		l.fed.WriteString(l.line)
-		if l.r.sh.opts.verbose {
+		l.add(l.line)
+		if l.r.sh.opts.verbose && l.r.shown < len(l.r.fed) {
 			l.r.sh.stderr(l.line)
 		}
 	}
@@ -147,15 +174,8 @@ func (l *lineReader) Read(b []byte) (int, error) {
 
 // line takes the next line, with its newline.
 func (r *textReader) line() string {
-	for r.src != nil && !r.eof {
-		if i := strings.IndexByte(r.text, '\n'); i >= 0 {
-			break
-		}
-		s, err := r.sh.readScriptLine(r.src)
-		r.text += s
-		if err != nil || s == "" {
-			r.eof = true
-		}
+	for r.input && !r.eof && strings.IndexByte(r.text, '\n') < 0 {
+		r.readLine()
 	}
 	i := strings.IndexByte(r.text, '\n')
 	if i < 0 {
@@ -166,33 +186,41 @@ func (r *textReader) line() string {
 	return s
 }
 
-// readScriptLine reads a line byte by byte, since what follows it belongs to the commands of the script.
-func (sh *Shell) readScriptLine(src io.Reader) (string, error) {
-	var b strings.Builder
+// readLine adds a line to the text. It is read byte by byte, since what follows it belongs to the commands of the script.
+func (r *textReader) readLine() {
+	sh := r.sh
+	in, err := sh.p.File(0)
+	if err != nil {
+		r.eof = true
+		return
+	}
+	if r.alias {
+		sh.touch()
+	}
 	one := make([]byte, 1)
-	for b.Len() < maxScript {
-		n, err := src.Read(one)
-		if n == 1 {
-			b.WriteByte(one[0])
-			if one[0] == '\n' {
-				return b.String(), nil
-			}
-			continue
-		}
-		if err != nil {
-			if sh.p.Killed() == 0 && err != io.EOF && errIntr(err) {
-				sh.takeSignals()
-				continue
-			}
-			return b.String(), err
+	read := func() error {
+		n, err := in.Read(one)
+		r.part = append(r.part, one[:n]...)
+		return err
+	}
+	for !r.eof && !bytes.HasSuffix(r.part, []byte{'\n'}) {
+		n := len(r.part)
+		switch err := sh.rest(read); {
+		case len(r.part) > n && n < maxScript:
+		case err != nil && errIntr(err) && sh.p.Killed() == 0:
+			sh.takeSignals()
+		default:
+			r.eof = true
 		}
 	}
-	return b.String(), io.EOF
+	r.text += string(r.part)
+	r.part = r.part[:0]
 }
 
 // unit parses lines up to the end of the statements that begin on the first.
 func (r *textReader) unit() (stmts []*syntax.Stmt, more bool) {
 	lr := &lineReader{r: r}
+	defer func() { r.fed, r.shown, r.alias = "", 0, false }()
 	stmts, err := r.parse(lr)
 	fed := lr.fed.String()
 	if fed == "" {
@@ -206,7 +234,7 @@ func (r *textReader) unit() (stmts []*syntax.Stmt, more bool) {
 				changed += "\n"
 			}
 			rest := r.text
-			r.text = changed + rest
+			r.text, r.alias = changed+rest, true
 			lr = &lineReader{r: r}
 			stmts, err = r.parse(lr)
 			r.prior = max(r.prior, strings.Count(lr.fed.String(), "\n")-strings.Count(changed, "\n")+r.prior)
@@ -215,7 +243,7 @@ func (r *textReader) unit() (stmts []*syntax.Stmt, more bool) {
 	} else if err != nil && r.sh.shopts.get("expand_aliases") && len(r.sh.aliases) > 0 {
 		if changed := r.sh.aliasFirst(fed); changed != fed {
 			rest := r.text
-			r.text = changed + rest
+			r.text, r.alias = changed+rest, true
 			lr = &lineReader{r: r}
 			stmts, err = r.parse(lr)
 			fed = lr.fed.String()
@@ -225,6 +253,7 @@ func (r *textReader) unit() (stmts []*syntax.Stmt, more bool) {
 		r.syntaxError(err, fed)
 		return nil, false
 	}
+	r.parsed = &unit{lr.fed.String(), stmts}
 	return stmts, true
 }
 
@@ -268,7 +297,7 @@ func (r *textReader) parse(lr *lineReader) (stmts []*syntax.Stmt, err error) {
 // syntaxError reports an error in bash's words, as far as they can be told, and ends the text.
 func (r *textReader) syntaxError(err error, fed string) {
 	sh := r.sh
-	r.text, r.src = "", nil
+	r.text, r.input = "", false
 	r.eof, r.bad = true, true
 	sh.status = 2
 	line, text := 1, err.Error()

@@ -177,7 +177,7 @@ func (sh *Shell) signalsWaiting() bool {
 	return len(sh.pending) > 0
 }
 
-// runTraps runs the traps of the signals that came.
+// runTraps runs the traps of the signals that came, in the middle of something else.
 func (sh *Shell) runTraps() {
 	for len(sh.pending) > 0 && sh.ctl == ctlNone {
 		sig := sh.pending[0]
@@ -186,19 +186,87 @@ func (sh *Shell) runTraps() {
 	}
 }
 
+// pushTraps pushes the frames of the traps of the signals that came; that of the first one runs first.
+func (sh *Shell) pushTraps() {
+	for i := len(sh.pending) - 1; i >= 0; i-- {
+		if sig := sh.pending[i]; sh.traps[sig] != "" && !sh.inTrap[sig] {
+			sh.push(&trapFrame{sig: sig})
+		}
+	}
+	sh.pending = nil
+}
+
+// trapFrame runs a trap's command and keeps the status of before it.
+type trapFrame struct {
+	sig    int
+	begun  bool
+	status int
+	line   int
+	pipes  []int
+}
+
+func (f *trapFrame) step(sh *Shell) {
+	cmd := sh.traps[f.sig]
+	if f.begun || cmd == "" || sh.inTrap[f.sig] {
+		sh.pop()
+		return
+	}
+	f.begun, f.status, f.line, f.pipes = true, sh.status, sh.line, sh.pipestatus
+	sh.enterTrap(f.sig)
+	sh.push(sh.trapText(cmd))
+}
+
+func (f *trapFrame) leave(sh *Shell) {
+	if !f.begun {
+		return
+	}
+	sh.leaveTrap(f.sig)
+	if sh.ctl != ctlExit && sh.ctl != ctlReturn {
+		sh.status, sh.line, sh.pipestatus = f.status, f.line, f.pipes
+	}
+	if f.sig == sigErr {
+		sh.errexit()
+	}
+}
+
+// exitFrame runs the EXIT trap; the shell's status stays, unless the trap exits with one.
+type exitFrame struct{ status int }
+
+func (f *exitFrame) step(sh *Shell) { sh.pop() }
+
+func (f *exitFrame) leave(sh *Shell) {
+	if sh.ctl != ctlExit {
+		sh.status = f.status
+	}
+}
+
+// inTrap is replaced, not changed: copies of the shell share it.
+func (sh *Shell) enterTrap(sig int) {
+	m := map[int]bool{sig: true}
+	for k := range sh.inTrap {
+		m[k] = true
+	}
+	sh.inTrap = m
+}
+
+func (sh *Shell) leaveTrap(sig int) {
+	m := map[int]bool{}
+	for k := range sh.inTrap {
+		m[k] = k != sig
+	}
+	sh.inTrap = m
+}
+
 // runTrap runs one trap's command, keeping the status.
 func (sh *Shell) runTrap(sig int) {
 	cmd := sh.traps[sig]
 	if cmd == "" || sh.inTrap[sig] {
 		return
 	}
-	if sh.inTrap == nil {
-		sh.inTrap = make(map[int]bool)
-	}
-	sh.inTrap[sig] = true
+	sh.enterTrap(sig)
 	status, line, pipes := sh.status, sh.line, sh.pipestatus
 	sh.evalText(cmd)
-	delete(sh.inTrap, sig)
+	sh.leaveTrap(sig)
 	if sh.ctl != ctlExit && sh.ctl != ctlReturn {
 		sh.status, sh.line, sh.pipestatus = status, line, pipes
 	}
@@ -206,11 +274,7 @@ func (sh *Shell) runTrap(sig int) {
 
 // evalText runs text to its end, in the middle of something else.
 func (sh *Shell) evalText(text string) {
-	base := sh.base
-	sh.nested(func() {
-		sh.push(&textFrame{r: newTextReader(text, max(0, sh.line-1))})
-	})
-	sh.base = base
+	sh.nested(func() { sh.push(sh.trapText(text)) })
 }
 
 func (sh *Shell) debugTrap(n syntax.Node) {
@@ -220,12 +284,6 @@ func (sh *Shell) debugTrap(n syntax.Node) {
 	sh.setLine(n.Pos())
 	sh.command = strings.TrimSpace(sh.nodeText(n))
 	sh.runTrap(sigDebug)
-}
-
-func (sh *Shell) errTrap() {
-	if sh.hasTrap(sigErr) {
-		sh.runTrap(sigErr)
-	}
 }
 
 func (sh *Shell) returnTrap() {
@@ -260,22 +318,17 @@ func (sh *Shell) restoreTraps(hidden map[int]string) {
 	}
 }
 
-// runExitTrap runs the EXIT trap, once.
-func (sh *Shell) runExitTrap() {
+// pushExitTrap pushes the frame of the EXIT trap, once; false when there is none.
+func (sh *Shell) pushExitTrap() bool {
 	sh.exitTrap = true
 	cmd := sh.traps[sigExit]
 	if cmd == "" {
-		return
+		return false
 	}
 	sh.noerr = 0
-	status := sh.status
-	sh.evalText(cmd)
-	if sh.ctl == ctlExit {
-		sh.status = sh.exitStatus
-	} else {
-		sh.status = status
-	}
-	sh.ctl = ctlNone
+	sh.push(&exitFrame{status: sh.status})
+	sh.push(sh.trapText(cmd))
+	return true
 }
 
 func signalText(sig int) string {
@@ -369,8 +422,10 @@ func builtinKill(sh *Shell, args []string) int {
 				st = 1
 				continue
 			}
-			for _, p := range j.procs {
-				p.Post(sig)
+			for i := range j.procs {
+				if p := j.procs[i].process(sh); p != nil {
+					p.Post(sig)
+				}
 			}
 			continue
 		}

@@ -356,6 +356,7 @@ func (sh *Shell) str(name string) string {
 
 // own returns the variable to change: it exists in a scope and belongs to this shell.
 func (sh *Shell) own(name string) *variable {
+	sh.touch()
 	v, sc := sh.find(name)
 	if v == nil {
 		v, sc = &variable{own: sh.tok}, sh.scopes[0]
@@ -507,6 +508,7 @@ func (sh *Shell) environ() []string {
 
 // unset removes a variable; the one beneath, in an outer scope, shows again only if it was local to this function.
 func (sh *Shell) unset(name string) bool {
+	sh.touch()
 	v, sc := sh.find(name)
 	if v == nil {
 		if sh.dynamic(name) != nil {
