@@ -3,7 +3,6 @@ package shell
 import (
 	"strconv"
 	"strings"
-	"syscall"
 
 	"agentrun.dev/proc"
 )
@@ -137,7 +136,7 @@ func (f *jobWaitFrame) first(sh *Shell) bool {
 			ps = append(ps, j.procs[len(j.procs)-1].process(sh))
 		}
 		err := sh.rest(func() error {
-			_, err := sh.p.WaitAny(ps)
+			_, err := sh.p.WaitEvent(ps, proc.WaitKeep)
 			return err
 		})
 		if err != nil && !f.goOn(sh) {
@@ -160,14 +159,10 @@ func (f *jobWaitFrame) job(sh *Shell, j *job) bool {
 // kid waits for a child to end; false when a signal came: a trapped one ends wait, with the status that it sets.
 func (f *jobWaitFrame) kid(sh *Shell, k *kid) bool {
 	for !k.ended(sh) {
-		c := k.proc
+		of := []*proc.Process{k.proc}
 		err := sh.rest(func() error {
-			select {
-			case <-c.Done():
-				return nil
-			case <-sh.p.Interrupt():
-				return syscall.EINTR
-			}
+			_, err := sh.p.WaitEvent(of, proc.WaitKeep)
+			return err
 		})
 		if err != nil && !f.goOn(sh) {
 			return false

@@ -47,9 +47,9 @@ func perform(t *testing.T, bash, sh proc.Program, script string) (out string, st
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close(context.Background())
+	defer s.Stop(context.Background())
 	var buf, errs bytes.Buffer
-	status, err = s.Exec(context.Background(), userspace.Cmd{Args: []string{"bash", "-c", script}, Stdout: &buf, Stderr: &errs})
+	status, err = s.Run(context.Background(), userspace.Cmd{Args: []string{"bash", "-c", script}, Stdout: &buf, Stderr: &errs})
 	if err != nil {
 		t.Fatal(err)
 	}

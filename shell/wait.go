@@ -1,8 +1,6 @@
 package shell
 
 import (
-	"syscall"
-
 	"agentrun.dev/proc"
 )
 
@@ -60,14 +58,10 @@ func copyKids(kids []kid) []kid {
 // await waits for a child in the foreground; handled signals stay pending meanwhile. ok is false when this shell is to end.
 func (sh *Shell) await(k *kid) (status, sig int, ok bool) {
 	if !k.ended(sh) {
-		c, p := k.proc, sh.p
+		of := []*proc.Process{k.proc}
 		err := sh.rest(func() error {
-			select {
-			case <-c.Done():
-				return nil
-			case <-p.Context().Done():
-				return syscall.EINTR
-			}
+			_, err := sh.p.WaitEvent(of, proc.WaitKeep|proc.WaitDeaf)
+			return err
 		})
 		if err != nil {
 			return 0, 0, false
