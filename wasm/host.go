@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"syscall"
+	"time"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -68,6 +69,7 @@ type hostState struct {
 	dirs     map[int32]*listing // directories being read
 	reply    []byte             // the answer to the last call
 	timer    *itimer
+	childCPU time.Duration // of children that were waited for
 }
 
 // forget is for an instance that goes to another process.

@@ -29,7 +29,7 @@ func maxMapCount() int {
 // memory is the linear memory of an instance: a reserved range of addresses of which a part from the beginning on can be used.
 // It implements experimental.LinearMemory and experimental.MemoryAllocator, for the one instance.
 type memory struct {
-	base     uintptr
+	base     unsafe.Pointer // nil when freed
 	reserved uint64
 	limit    uint64 // how far it may grow, at most reserved
 	size     uint64 // what the guest has
@@ -43,7 +43,7 @@ type memory struct {
 
 // newMemory reserves addresses. Nothing of it can be used yet.
 func newMemory(reserve uint64) (*memory, error) {
-	a, err := mmap(0, uintptr(reserve), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE, -1, 0)
+	a, err := unix.MmapPtr(-1, 0, nil, uintptr(reserve), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 		m.force = false
 		size = m.want
 	}
-	if m.base == 0 || size > m.limit {
+	if m.base == nil || size > m.limit {
 		return nil
 	}
 	more := int64(size) - int64(m.size)
@@ -108,7 +108,7 @@ func (m *memory) reach(size uint64) error {
 	if size <= m.open {
 		return nil
 	}
-	b := unsafe.Slice((*byte)(unsafe.Pointer(m.base+uintptr(m.open))), size-m.open)
+	b := unsafe.Slice((*byte)(unsafe.Add(m.base, m.open)), size-m.open)
 	if err := unix.Mprotect(b, unix.PROT_READ|unix.PROT_WRITE); err != nil {
 		return err
 	}
@@ -118,17 +118,17 @@ func (m *memory) reach(size uint64) error {
 
 // bytes is what the guest has. The slice is valid until the memory is freed.
 func (m *memory) bytes() []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(m.base)), m.size)
+	return unsafe.Slice((*byte)(m.base), m.size)
 }
 
 // Free lets go of the addresses. The engine calls it when the instance is closed.
 func (m *memory) Free() {
-	if m.base == 0 {
+	if m.base == nil {
 		return
 	}
 	m.unbind()
-	munmap(m.base, uintptr(m.reserved))
-	m.base, m.size, m.open = 0, 0, 0
+	unix.MunmapPtr(m.base, uintptr(m.reserved))
+	m.base, m.size, m.open = nil, 0, 0
 }
 
 // at returns n bytes of the guest's memory, nil if they aren't all there. No bytes at all are an empty slice.
@@ -137,23 +137,6 @@ func (m *memory) at(ptr, n uint32) []byte {
 		return nil
 	}
 	return m.bytes()[ptr : uint64(ptr)+uint64(n) : uint64(ptr)+uint64(n)]
-}
-
-func mmap(addr, n uintptr, prot, flags, fd int, off int64) (uintptr, error) {
-	a, _, e := unix.Syscall6(unix.SYS_MMAP, addr, n, uintptr(prot), uintptr(flags), uintptr(fd), uintptr(off))
-	if e != 0 {
-		return 0, e
-	}
-	return a, nil
-}
-
-func munmap(addr, n uintptr) { unix.Syscall(unix.SYS_MUNMAP, addr, n, 0) }
-
-func madvise(addr, n uintptr, advice int) error {
-	if _, _, e := unix.Syscall(unix.SYS_MADVISE, addr, n, uintptr(advice)); e != 0 {
-		return e
-	}
-	return nil
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

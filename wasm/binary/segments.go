@@ -5,7 +5,8 @@ func (w *rewriter) constExpr(r *reader, out []byte) ([]byte, constant) {
 	var stack []constant
 	push := func(c constant) { stack = append(stack, c) }
 	for r.err == nil {
-		start, op := r.pos, r.byte()
+		start := r.pos
+		op := r.byte()
 		switch op {
 		case opEnd:
 			out = append(out, op)
