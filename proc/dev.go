@@ -3,6 +3,7 @@ package proc
 import (
 	"context"
 	"io"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -17,6 +18,7 @@ const (
 	rdevRandom  = 1<<8 | 8
 	rdevURandom = 1<<8 | 9
 	rdevTTY     = 5 << 8
+	ptsInos     = 1 << 16 // inode of /dev/pts/0
 )
 
 type devNode struct {
@@ -30,13 +32,13 @@ func devNodes() []devNode {
 	const ch, ln = vfs.ModeChar | 0o666, vfs.ModeSymlink | 0o777
 	return []devNode{
 		{"fd", ln, 0, "/proc/self/fd"}, {"full", ch, rdevFull, ""}, {"null", ch, rdevNull, ""}, {"random", ch, rdevRandom, ""},
-		{"shm", vfs.ModeDir | 0o1777, 0, ""},
+		{"pts", vfs.ModeDir | 0o755, 0, ""}, {"shm", vfs.ModeDir | 0o1777, 0, ""},
 		{"stderr", ln, 0, "/proc/self/fd/2"}, {"stdin", ln, 0, "/proc/self/fd/0"}, {"stdout", ln, 0, "/proc/self/fd/1"},
 		{"tty", ch, rdevTTY, ""}, {"urandom", ch, rdevURandom, ""}, {"zero", ch, rdevZero, ""},
 	}
 }
 
-// devFS is /dev. One value serves any number of sandboxes: devices are those of the process that opens them.
+// devFS is /dev. One value serves any number of sandboxes: devices and terminals are those of the process that looks.
 type devFS struct {
 	readOnly
 	nodes []devNode
@@ -46,7 +48,30 @@ type devFS struct {
 // NewDev returns the filesystem for /dev.
 func NewDev() vfs.FS { return &devFS{nodes: devNodes(), born: time.Now()} }
 
-func (d *devFS) GetAttr(_ context.Context, ino vfs.Ino) (vfs.Attr, error) {
+func ptsIno(n int) vfs.Ino { return vfs.Ino(ptsInos + n) }
+
+// ttyAt returns the terminal behind an inode, for the process that looks.
+func ttyAt(ctx context.Context, ino vfs.Ino) *TTY {
+	p := FromContext(ctx)
+	if p == nil || ino < ptsInos || ino >= ptsInos+maxTTYs {
+		return nil
+	}
+	p.sb.mu.Lock()
+	defer p.sb.mu.Unlock()
+	return p.sb.ttys[int(ino-ptsInos)]
+}
+
+func (d *devFS) isPts(ino vfs.Ino) bool {
+	return ino >= 2 && int(ino) < len(d.nodes)+2 && d.nodes[ino-2].name == "pts"
+}
+
+func (d *devFS) GetAttr(ctx context.Context, ino vfs.Ino) (vfs.Attr, error) {
+	if ino >= ptsInos {
+		if t := ttyAt(ctx, ino); t != nil {
+			return t.attr(), nil
+		}
+		return vfs.Attr{}, syscall.ESTALE
+	}
 	a := vfs.Attr{Ino: ino, Nlink: 1, Atime: d.born, Mtime: d.born, Ctime: d.born}
 	switch i := int(ino) - 2; {
 	case ino == 1:
@@ -67,6 +92,11 @@ func (d *devFS) Lookup(ctx context.Context, dir vfs.Ino, name string) (vfs.Attr,
 			}
 		}
 	}
+	if n, err := strconv.Atoi(name); err == nil && d.isPts(dir) && strconv.Itoa(n) == name {
+		if t := ttyAt(ctx, ptsIno(n)); t != nil {
+			return t.attr(), nil
+		}
+	}
 	return vfs.Attr{}, syscall.ENOENT
 }
 
@@ -77,7 +107,14 @@ func (d *devFS) Readlink(_ context.Context, ino vfs.Ino) (string, error) {
 	return "", syscall.EINVAL
 }
 
-func (d *devFS) ReadDir(_ context.Context, dir vfs.Ino) ([]vfs.DirEntry, error) {
+func (d *devFS) ReadDir(ctx context.Context, dir vfs.Ino) ([]vfs.DirEntry, error) {
+	if p := FromContext(ctx); p != nil && d.isPts(dir) {
+		var out []vfs.DirEntry
+		for _, t := range p.sb.TTYs() {
+			out = append(out, vfs.DirEntry{Name: strconv.Itoa(t.n), Ino: ptsIno(t.n), Mode: vfs.ModeChar})
+		}
+		return out, nil
+	}
 	if dir != 1 {
 		return nil, nil
 	}
@@ -111,7 +148,10 @@ func OpenSpecial(ctx context.Context, _ vfs.Cred, a vfs.Attr, flags int) (vfs.Fi
 		return p.openFIFO(a, flags)
 	case vfs.ModeChar:
 		if a.Rdev == rdevTTY {
-			return p.openTTY()
+			return p.openTTY(flags)
+		}
+		if a.Rdev>>8&0xfff == ttyMajor {
+			return p.openPts(ctx, a, flags)
 		}
 		switch a.Rdev {
 		case rdevNull, rdevZero, rdevFull, rdevRandom, rdevURandom:
@@ -121,12 +161,31 @@ func OpenSpecial(ctx context.Context, _ vfs.Cred, a vfs.Attr, flags int) (vfs.Fi
 	return nil, syscall.ENXIO
 }
 
-// openTTY opens the controlling terminal: whichever of the standard descriptors is one.
-func (p *Process) openTTY() (vfs.File, error) {
+// openPts opens a terminal by its name. A session's leader without a terminal gets it as the controlling one, unless it
+// says O_NOCTTY.
+func (p *Process) openPts(ctx context.Context, a vfs.Attr, flags int) (vfs.File, error) {
+	t := ttyAt(ctx, ptsIno(int(a.Rdev&0xff|a.Rdev>>12&^0xff)))
+	if t == nil {
+		return nil, syscall.EIO
+	}
+	if flags&syscall.O_NOCTTY == 0 {
+		p.control(t) // it is only tried
+	}
+	return t.open(flags), nil
+}
+
+// openTTY opens the controlling terminal, or whichever of the standard descriptors looks like one.
+func (p *Process) openTTY(flags int) (vfs.File, error) {
+	if t := p.TTY(); t != nil {
+		return t.open(flags), nil
+	}
 	for _, fd := range []int{2, 0, 1} {
 		if p.IsTerminal(fd) {
 			d, err := p.fds.get(fd)
-			if err == nil {
+			if err != nil {
+				continue
+			}
+			if _, other := d.file.(*ttyFile); !other {
 				d.refs.Add(1)
 				return &handle{p, d, fd}, nil
 			}

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,6 +36,7 @@ type image struct {
 	Files      []fileImage
 	Pipes      []pipeImage
 	Streams    []streamImage
+	TTYs       []ttyImage
 }
 
 // procImage is one process. Those that have ended have only the first part.
@@ -60,6 +62,7 @@ type procImage struct {
 	Memory  int64
 	FdLimit int
 	Fds     []fdImage
+	TTY     int   // the controlling terminal, counted from 1; 0 for none
 	Stdio   []int // the streams or terminals that a root process began with, as Files; -1 for none
 	State   int
 }
@@ -78,6 +81,7 @@ const (
 	filePipe          // an end of a pipe or FIFO
 	fileMemory        // a here-document
 	fileStream        // a client's stream
+	fileTTY           // a terminal
 )
 
 // fileImage is an open file description.
@@ -87,7 +91,7 @@ type fileImage struct {
 	Flags       int
 	Open        vfs.OpenFile
 	Attr        *vfs.Attr // of a device or FIFO
-	Pipe        int       // or the stream
+	Pipe        int       // or the stream or terminal
 	Read, Write bool      // what the end of a pipe is for
 	Text        []byte    // of a here-document
 	Offset      int64
@@ -108,7 +112,27 @@ type streamImage struct {
 	EOF      bool
 }
 
-// Capture copies processes, descriptors, the bytes in pipes, signals, offsets and used-up limits as they are. Streams to
+// ttyImage is a terminal.
+type ttyImage struct {
+	N         int
+	Born      time.Time
+	Termios   Termios
+	Size      WinSize
+	UID       uint32
+	Sid, Pgrp int
+	HungUp    bool
+	Line      []byte
+	LineFrom  int
+	Ready     []byte
+	Segments  []int
+	Literal   bool
+	Out       []byte
+	Lost      int64
+	Column    int
+	Stopped   bool
+}
+
+// Capture copies processes, descriptors, the bytes in pipes, terminals, signals, offsets and used-up limits as they are. Streams to
 // clients become logs to which a client attaches; what is open outside of the namespace is dead in the copies, as a
 // connection that was reset. The error names the program that failed to capture its state.
 func (f *Frozen) Capture() (*Image, error) {
@@ -117,7 +141,7 @@ func (f *Frozen) Capture() (*Image, error) {
 	if f.thawed {
 		return nil, errs.Msg(errs.Conflict, "capture", "", "thawed")
 	}
-	c := &capture{s: f.s, im: &Image{}, descs: make(map[*description]int), pipes: make(map[*pipe]int), streams: make(map[vfs.File]int)}
+	c := &capture{s: f.s, im: &Image{}, descs: make(map[*description]int), pipes: make(map[*pipe]int), streams: make(map[vfs.File]int), ttys: make(map[*TTY]int)}
 	if err := c.sandbox(f.busy); err != nil {
 		c.im.Close()
 		return nil, err
@@ -161,6 +185,7 @@ type capture struct {
 	descs   map[*description]int
 	pipes   map[*pipe]int
 	streams map[vfs.File]int
+	ttys    map[*TTY]int
 }
 
 func (c *capture) sandbox(busy map[*Process]bool) error {
@@ -179,6 +204,9 @@ func (c *capture) sandbox(busy map[*Process]bool) error {
 		im.Procs = append(im.Procs, pi)
 	}
 	s.mu.Unlock()
+	for _, t := range s.TTYs() {
+		c.tty(t)
+	}
 	for i, p := range procs {
 		if err := c.process(p, &im.Procs[i], busy[p]); err != nil {
 			return err
@@ -221,7 +249,7 @@ func (c *capture) process(p *Process, pi *procImage, gone bool) error {
 	prog := p.prog
 	pi.Env, pi.Cwd, pi.Umask = p.env, p.cwd, p.umask
 	pi.Pending, pi.StopSig, pi.News = p.pending, p.stopSig, p.news
-	pi.Disp = append([]Disposition(nil), p.disp[:]...)
+	pi.Disp = slices.Clone(p.disp[:])
 	p.mu.Unlock()
 	cl, ok := prog.(Cloner)
 	if !ok {
@@ -233,6 +261,9 @@ func (c *capture) process(p *Process, pi *procImage, gone bool) error {
 	}
 	pi.State = len(c.im.states)
 	c.im.states = append(c.im.states, st)
+	if t := p.TTY(); t != nil {
+		pi.TTY = c.tty(t) + 1
+	}
 	pi.Memory = p.MemoryUsed()
 	c.descriptors(p, pi)
 	if p.isKilled() { // from outside, just now; its descriptors are closed after that
@@ -297,6 +328,8 @@ func (c *capture) description(d *description) int {
 		fi.Kind, fi.Pipe = fileStream, c.stream(f, f.image)
 	case *Output:
 		fi.Kind, fi.Pipe = fileStream, c.stream(f, f.image)
+	case *ttyFile:
+		fi.Kind, fi.Pipe = fileTTY, c.tty(f.t)
 	default:
 		if open, err := c.s.ns.Describe(f); err == nil {
 			fi.Kind, fi.Open = fileVFS, open
@@ -313,7 +346,7 @@ func (c *capture) pipe(e *pipeEnd) int {
 		return i
 	}
 	p.mu.Lock()
-	pi := pipeImage{ID: p.id, Born: p.born, Data: append([]byte(nil), p.buf[p.off:]...)}
+	pi := pipeImage{ID: p.id, Born: p.born, Data: slices.Clone(p.buf[p.off:])}
 	p.mu.Unlock()
 	i := len(c.im.Pipes)
 	c.im.Pipes, c.pipes[p] = append(c.im.Pipes, pi), i
@@ -326,6 +359,20 @@ func (c *capture) stream(f vfs.File, image func() streamImage) int {
 	}
 	i := len(c.im.Streams)
 	c.im.Streams, c.streams[f] = append(c.im.Streams, image()), i
+	return i
+}
+
+func (c *capture) tty(t *TTY) int {
+	if i, ok := c.ttys[t]; ok {
+		return i
+	}
+	t.mu.Lock()
+	ti := ttyImage{N: t.n, Born: t.born, Termios: t.termios, Size: t.size, UID: t.uid, Sid: t.sid, Pgrp: t.pgrp, HungUp: t.hungUp, LineFrom: t.lineFrom,
+		Line: slices.Clone(t.line), Ready: slices.Clone(t.ready), Segments: slices.Clone(t.segments), Literal: t.literal,
+		Out: slices.Clone(t.out), Lost: t.lost, Column: t.column, Stopped: t.stopped}
+	t.mu.Unlock()
+	i := len(c.im.TTYs)
+	c.im.TTYs, c.ttys[t] = append(c.im.TTYs, ti), i
 	return i
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ type Process struct {
 	parent *Process // nil for a root process; guarded by sb.mu
 	pgid   int      // guarded by sb.mu, as is sid
 	sid    int
+	tty    *TTY // that controls the session; guarded by sb.mu, too
 	start  time.Time
 
 	ctx    context.Context
@@ -84,9 +86,11 @@ type Root struct {
 	Dir   string // "/" when empty
 	Cred  vfs.Cred
 	Files map[int]vfs.File // owned by the process from now on
+	TTY   *TTY             // its controlling terminal, and what descriptors 0, 1, 2 are that Files doesn't have
 }
 
-// NewProcess makes a root process, not yet started: the leader of its own session and group.
+// NewProcess makes a root process, not yet started: the leader of its own session and group. EAGAIN past the limit of
+// processes, EPERM for a terminal that controls another session.
 func (s *Sandbox) NewProcess(r Root) (*Process, error) {
 	p := &Process{sb: s, args: r.Args, env: r.Env, cwd: r.Dir, cred: r.Cred, umask: r.Cred.Umask}
 	if p.cwd == "" {
@@ -96,7 +100,22 @@ func (s *Sandbox) NewProcess(r Root) (*Process, error) {
 	if err := s.register(p, nil); err != nil {
 		return nil, err
 	}
-	for n, f := range r.Files {
+	files := maps.Clone(r.Files)
+	if r.TTY != nil {
+		if err := p.control(r.TTY); err != nil {
+			p.Abandon(0)
+			return nil, err
+		}
+		if files == nil {
+			files = make(map[int]vfs.File)
+		}
+		for n := range 3 {
+			if files[n] == nil {
+				files[n] = r.TTY.File()
+			}
+		}
+	}
+	for n, f := range files {
 		d := newDescription(f)
 		if n >= 0 && n < len(p.stdio) {
 			p.stdio[n] = d
@@ -126,7 +145,7 @@ func (s *Sandbox) register(p *Process, parent *Process) error {
 	p.pid, p.parent = s.nextPid, parent
 	s.nextPid = s.nextPid%maxPid + 1
 	if parent != nil {
-		p.pgid, p.sid = parent.pgid, parent.sid
+		p.pgid, p.sid, p.tty = parent.pgid, parent.sid, parent.tty
 	} else {
 		p.pgid, p.sid = p.pid, p.pid
 	}
@@ -236,6 +255,7 @@ func (p *Process) finish(status int) {
 	p.state, p.status, p.prog = zombie, status, nil
 	p.mu.Unlock()
 	p.cancel()
+	p.leaderEnded()
 	p.orphan()
 	s := p.sb
 	s.mu.Lock()
@@ -374,7 +394,7 @@ func (p *Process) SetPgid(pgid int) {
 func (p *Process) SetSid() {
 	p.sb.mu.Lock()
 	defer p.sb.mu.Unlock()
-	p.sid, p.pgid = p.pid, p.pid
+	p.sid, p.pgid, p.tty = p.pid, p.pid, nil
 }
 
 // Args returns the arguments; Args()[0] is the name.

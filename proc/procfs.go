@@ -121,8 +121,13 @@ func (p *Process) comm() string {
 func (p *Process) letter() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.state == zombie {
+	switch {
+	case p.state == zombie:
 		return "Z"
+	case p.stopSig != 0:
+		return "T"
+	case p.phase.Load() != active:
+		return "S"
 	}
 	return "R"
 }

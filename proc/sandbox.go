@@ -103,6 +103,7 @@ type Sandbox struct {
 	running int           // programs that haven't returned
 	idle    chan struct{} // closed when closed and running is 0
 	fifos   map[fifoKey]*pipe
+	ttys    map[int]*TTY
 }
 
 // New returns a sandbox without processes.

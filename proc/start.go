@@ -3,6 +3,7 @@ package proc
 import (
 	"context"
 	"io"
+	"slices"
 	"syscall"
 	"time"
 
@@ -51,6 +52,7 @@ func (im *Image) Start(o StartOptions) (*Sandbox, error) {
 		s.exceed(im.Exceeded)
 	}
 	st := &starter{im: im, s: s, files: make([]*description, len(im.Files)), pipes: make([]*pipe, len(im.Pipes)), streams: make([]vfs.File, len(im.Streams))}
+	st.terminals()
 	programs, err := st.processes()
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), startGrace)
@@ -74,6 +76,25 @@ type starter struct {
 	files   []*description // made when they are first referred to, as the following
 	pipes   []*pipe
 	streams []vfs.File
+	ttys    []*TTY
+}
+
+// terminals makes all terminals. They have no client yet.
+func (st *starter) terminals() {
+	s := st.s
+	for i := range st.im.TTYs {
+		ti := &st.im.TTYs[i]
+		t := &TTY{sb: s, n: ti.N, born: ti.Born, termios: ti.Termios, size: ti.Size, uid: ti.UID, sid: ti.Sid, pgrp: ti.Pgrp, hungUp: ti.HungUp, lost: ti.Lost, detached: true}
+		t.ttyInput = ttyInput{line: slices.Clone(ti.Line), lineFrom: ti.LineFrom, ready: slices.Clone(ti.Ready), segments: slices.Clone(ti.Segments), literal: ti.Literal}
+		t.ttyOutput = ttyOutput{out: slices.Clone(ti.Out), column: ti.Column, stopped: ti.Stopped}
+		st.ttys = append(st.ttys, t)
+		if !t.hungUp {
+			if s.ttys == nil {
+				s.ttys = make(map[int]*TTY)
+			}
+			s.ttys[t.n] = t
+		}
+	}
 }
 
 // processes makes all processes, then the programs: they may look for each other.
@@ -166,6 +187,9 @@ func (st *starter) process(pi *procImage) *Process {
 		p.stopSig, p.cont = pi.StopSig, make(chan struct{})
 		p.attn.Store(attnStopped)
 	}
+	if pi.TTY > 0 {
+		p.tty = st.ttys[pi.TTY-1]
+	}
 	p.memory = pi.Memory
 	s.memory.Add(pi.Memory)
 	for _, f := range pi.Fds {
@@ -197,6 +221,8 @@ func (st *starter) file(p *Process, i int) *description {
 		f = &memFile{text: fi.Text, off: fi.Offset}
 	case fileStream:
 		f = st.stream(fi.Pipe)
+	case fileTTY:
+		f = st.ttys[fi.Pipe].open(fi.Flags)
 	default:
 		f = &deadFile{flags: fi.Flags, reset: true}
 	}
