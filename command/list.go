@@ -4,6 +4,7 @@ import (
 	"agentrun.dev/command/awk"
 	"agentrun.dev/command/compress"
 	"agentrun.dev/command/coreutils"
+	"agentrun.dev/command/diff"
 	"agentrun.dev/command/find"
 	"agentrun.dev/command/grep"
 	"agentrun.dev/command/jq"
@@ -38,6 +39,7 @@ var list = []Command{
 	{"cut", coreutils.Cut},
 	{"date", coreutils.Date},
 	{"dd", coreutils.Dd},
+	{"diff", diff.Diff},
 	{"dir", coreutils.Dir},
 	{"dirname", coreutils.Dirname},
 	{"echo", coreutils.Echo},
