@@ -41,6 +41,7 @@ const (
 	keyColor
 	keyPalette
 	keyBinary
+	keyOldContext
 )
 
 var spec = tool.Spec{
@@ -51,9 +52,11 @@ var spec = tool.Spec{
 		{Short: 'q', Long: "brief", Help: "report only when files differ"},
 		{Short: 's', Long: "report-identical-files", Help: "report when two files are the same"},
 		{Short: 'c', Key: 'c', Help: "output 3 lines of copied context"},
-		{Short: 'C', Long: "context", Key: 'C', Arg: getopt.Optional, Name: "NUM", Help: "output NUM (default 3) lines of copied context"},
+		{Short: 'C', Key: 'C', Arg: getopt.Required, Name: "NUM", Hidden: true},
+		{Long: "context", Key: 'C', Arg: getopt.Optional, Name: "NUM", Help: "output NUM (default 3) lines of copied context"},
 		{Short: 'u', Key: 'u', Help: "output 3 lines of unified context"},
-		{Short: 'U', Long: "unified", Key: 'U', Arg: getopt.Optional, Name: "NUM", Help: "output NUM (default 3) lines of unified context"},
+		{Short: 'U', Key: 'U', Arg: getopt.Required, Name: "NUM", Hidden: true},
+		{Long: "unified", Key: 'U', Arg: getopt.Optional, Name: "NUM", Help: "output NUM (default 3) lines of unified context"},
 		{Short: 'e', Long: "ed", Help: "output an ed script"},
 		{Short: 'f', Long: "forward-ed", Help: "output an ed script in forward order"},
 		{Short: 'n', Long: "rcs", Help: "output an RCS format diff"},
@@ -105,7 +108,7 @@ var spec = tool.Spec{
 		{Long: "color", Key: keyColor, Arg: getopt.Optional, Name: "WHEN", Help: "color output; WHEN is 'never', 'always', or 'auto' (the default)"},
 		{Long: "palette", Key: keyPalette, Arg: getopt.Required, Name: "PALETTE", Help: "the colors to use when --color is active"},
 		{Short: 'h', Hidden: true},
-		{Short: 'v', Long: "-version-letter", Hidden: true},
+		{Long: "-context", Key: keyOldContext, Arg: getopt.Required, Hidden: true},
 	},
 	Notes:   "FILES are 'FILE1 FILE2' or 'DIR1 DIR2' or 'DIR FILE' or 'FILE DIR'.\nIf a FILE is '-', read standard input.\nExit status is 0 if inputs are the same, 1 if different, 2 if trouble.",
 	Package: tool.Diffutils, Fail: 2,
@@ -149,7 +152,7 @@ func Diff(t *tool.T) int {
 	args := obsoleteContext(t.Args()[1:])
 	opts, files := t.ParseArgs(&spec, args)
 	from, to := "", ""
-	context := -1
+	context, old, explicit := -1, -1, false
 	for _, o := range opts {
 		switch o.Key {
 		case keyFromFile:
@@ -159,15 +162,20 @@ func Diff(t *tool.T) int {
 		case 'c', 'u', 'C', 'U':
 			n := 3
 			if o.Has {
-				n = d.number(o.Arg, "context length")
+				n, explicit = d.number(o.Arg, "context length"), true
 			}
 			d.setStyle(byte(o.Key) | 0x20)
 			context = max(context, n)
+		case keyOldContext:
+			old = d.number(o.Arg, "context length")
 		default:
 			d.option(o)
 		}
 	}
-	d.settle(opts, files, context)
+	if old >= 0 && context >= 0 && (old > context || !explicit) {
+		context = old
+	}
+	d.settle(files, context)
 	switch {
 	case from != "" && to != "":
 		t.Fatal(2, "--from-file and --to-file both specified")
@@ -192,29 +200,31 @@ func Diff(t *tool.T) int {
 	return d.operands(files[0], files[1])
 }
 
-// obsoleteContext turns -5 into -C5 or -U5, whichever style is asked for.
+// obsoleteContext turns -5, also among other letters such as -u5 and -5u, into an option of its own.
 func obsoleteContext(args []string) []string {
-	out := append([]string(nil), args...)
-	for i, a := range out {
+	const letters = "abBcdeEfilnNpPqrsStTuvwyZ" // those without arguments
+	var out []string
+	for i, a := range args {
 		if a == "--" {
-			break
+			return append(out, args[i:]...)
 		}
-		if len(a) < 2 || a[0] != '-' || a[1] < '0' || a[1] > '9' {
-			if strings.HasPrefix(a, "-u") && len(a) > 2 && strings.Trim(a[2:], "0123456789") == "" || strings.HasPrefix(a, "-c") && len(a) > 2 && strings.Trim(a[2:], "0123456789") == "" {
-				out[i] = "-" + strings.ToUpper(a[1:2]) + a[2:]
-			}
+		body := strings.TrimPrefix(a, "-")
+		if body == a || body == "" || strings.Trim(body, letters+"0123456789") != "" || strings.Trim(body, letters) == "" {
+			out = append(out, a)
 			continue
 		}
-		n := len(a) - len(strings.TrimLeft(a[1:], "0123456789"))
-		style := "-C"
-		if strings.Contains(a[n:], "u") || strings.Contains(strings.Join(args, " "), "-u") {
-			style = "-U"
+		digits, rest := "", ""
+		for _, c := range body {
+			if c >= '0' && c <= '9' {
+				digits += string(c)
+			} else {
+				rest += string(c)
+			}
 		}
-		out[i] = style + a[1:n]
-		if rest := a[n:]; rest != "" && rest != "u" && rest != "c" {
-			out[i] = "-" + rest
-			out = append(out[:i], append([]string{style + a[1:n]}, out[i:]...)...)
+		if rest != "" {
+			out = append(out, "-"+rest)
 		}
+		out = append(out, "---context="+digits)
 	}
 	return out
 }
@@ -363,7 +373,7 @@ func (d *differ) compile(re string) *posixre.Regexp {
 }
 
 // settle fills in what follows from the options together.
-func (d *differ) settle(opts []getopt.Opt, files []string, context int) {
+func (d *differ) settle(files []string, context int) {
 	if d.style == 0 {
 		d.style = 'n'
 		if len(d.function) > 0 {
@@ -391,7 +401,7 @@ func (d *differ) settle(opts []getopt.Opt, files []string, context int) {
 		operand[f]++
 	}
 	for _, a := range args {
-		if a != "--" && operand[a] > 0 {
+		if operand[a] > 0 {
 			operand[a]--
 			continue
 		}
@@ -518,7 +528,8 @@ func (d *differ) compareInputs(a, b input, nested bool) int {
 	case aDir && bDir:
 		return d.directories(a, b, nested)
 	case aDir || bDir || nested && d.kinds(a, b):
-		t.Out.WriteString("File " + d.word(a) + " is a " + kindOf(a.attr.Mode) + " while file " + d.word(b) + " is a " + kindOf(b.attr.Mode) + "\n")
+		x, y := d.names(a, b)
+		t.Out.WriteString("File " + x + " is a " + kindOf(a.attr.Mode) + " while file " + y + " is a " + kindOf(b.attr.Mode) + "\n")
 		return 1
 	case a.attr.Mode.IsSymlink() && b.attr.Mode.IsSymlink():
 		x, err1 := t.Readlink(a.name)
@@ -612,10 +623,7 @@ func (d *differ) contents(a, b input, x, y []byte, nested bool) int {
 		} else {
 			t.Out.WriteString("Binary files " + nameA + " and " + nameB + " differ\n")
 		}
-		if d.brief {
-			return 1
-		}
-		return 2
+		return 1
 	}
 	if d.brief && !d.ignoring.any() && !d.blank && len(d.ignoreRE) == 0 && !d.stripCR {
 		if bytes.Equal(x, y) {
@@ -653,6 +661,9 @@ func (d *differ) contents(a, b input, x, y []byte, nested bool) int {
 			d.header(a, b)
 		}
 		p.print()
+		if (d.style == 'e' || d.style == 'f') && (p.a.partial || p.b.partial) {
+			return 2 // the script can't tell
+		}
 	}
 	if differ {
 		return 1
@@ -662,9 +673,8 @@ func (d *differ) contents(a, b input, x, y []byte, nested bool) int {
 
 // header is the line before a difference of two files in directories.
 func (d *differ) header(a, b input) {
-	d.paint(headerColor)
-	d.t.Out.WriteString("diff" + d.switches + " " + quoteName(a.name) + " " + quoteName(b.name) + "\n")
-	d.paint(noColor)
+	x, y := d.names(a, b)
+	d.t.Out.WriteString("diff" + d.switches + " " + x + " " + y + "\n")
 }
 
 // quoteName quotes a name for a header or a message only if it has to be: as a C string.

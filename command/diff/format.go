@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"agentrun.dev/command/tool"
 )
 
 // ifdef sets the formats of -D.
@@ -31,29 +29,16 @@ const (
 
 // formatted writes the texts by formats of groups and lines.
 func (p *pair) formatted() {
-	old, new := "%<", "%>"
-	formats := [4]string{old, old, new, old + new}
+	formats := [4]string{"%=", "%<", "%>", ""}
 	for i, g := range p.d.group {
-		if g != nil {
+		switch {
+		case g != nil:
 			formats[i] = *g
+		case i == roleChanged:
+			formats[i] = formats[roleOld] + formats[roleNew]
+		case i != roleSame && p.d.group[roleChanged] != nil: // it serves those that have none of their own
+			formats[i] = *p.d.group[roleChanged]
 		}
-	}
-	// Groups that have no format of their own take those of the changed groups' parts.
-	if p.d.group[roleChanged] == nil {
-		formats[roleChanged] = formats[roleOld] + formats[roleNew]
-	} else {
-		if p.d.group[roleOld] == nil {
-			formats[roleOld] = *p.d.group[roleChanged]
-		}
-		if p.d.group[roleNew] == nil {
-			formats[roleNew] = *p.d.group[roleChanged]
-		}
-	}
-	if p.d.group[roleSame] == nil {
-		formats[roleSame] = "%="
-	}
-	if p.d.group[roleChanged] != nil && p.d.group[roleOld] == nil {
-		formats[roleOld] = *p.d.group[roleChanged]
 	}
 	i, j := 0, 0
 	for k := range p.changes {
@@ -257,7 +242,7 @@ func (p *pair) formatLine(f string, t *text, i int) {
 		default:
 			n, s := escape(f[k:], func(letter byte) (int, bool) { return i + 1, letter == 'n' })
 			if n == 0 {
-				p.d.t.Fatal(2, "invalid --line-format %s", tool.QuoteAF(f))
+				n, s = 1, "%"+f[k:k+1]
 			}
 			out.WriteString(s)
 			k += n - 1

@@ -179,7 +179,7 @@ func (p *pair) normal() {
 			continue
 		}
 		p.d.t.Check()
-		p.d.paintLine(span(c.a, c.a+c.deleted) + string(letter(c)) + span(c.b, c.b+c.inserted))
+		p.d.paintLine(lineColor, span(c.a, c.a+c.deleted)+string(letter(c))+span(c.b, c.b+c.inserted))
 		p.block("< ", deleteColor, p.a, c.a, c.a+c.deleted)
 		if letter(c) == 'c' {
 			out.WriteString("---\n")
@@ -188,9 +188,9 @@ func (p *pair) normal() {
 	}
 }
 
-// paintLine writes a line in the colour of line numbers.
-func (d *differ) paintLine(s string) {
-	d.paint(lineColor)
+// paintLine writes a line in a colour.
+func (d *differ) paintLine(k colorKind, s string) {
+	d.paint(k)
 	d.t.Out.WriteString(s)
 	d.paint(noColor)
 	d.t.Out.WriteByte('\n')
@@ -343,10 +343,9 @@ func (p *pair) heads() {
 	if p.d.style == 'c' {
 		marks = [2]string{"***", "---"}
 	}
-	p.d.paint(headerColor)
 	for i, mark := range marks {
 		if i < len(p.d.labels) {
-			p.d.t.Out.WriteString(mark + " " + p.d.labels[i] + "\n")
+			p.d.paintLine(headerColor, mark+" "+p.d.labels[i])
 			continue
 		}
 		in := p.inputs[i]
@@ -354,9 +353,8 @@ func (p *pair) heads() {
 		if in.missing {
 			stamp = time.Unix(0, 0)
 		}
-		p.d.t.Out.WriteString(mark + " " + quoteName(in.name) + "\t" + p.d.stamp(stamp) + "\n")
+		p.d.paintLine(headerColor, mark+" "+quoteName(in.name)+"\t"+p.d.stamp(stamp))
 	}
-	p.d.paint(noColor)
 }
 
 // function returns the last line before a hunk that a function begins with, at most 40 bytes of it.
@@ -429,14 +427,12 @@ func (p *pair) contextHunk(hunk []change, a0, a1, b0, b1 int, fn string) {
 		deletes, inserts = deletes || hunk[k].deleted > 0, inserts || hunk[k].inserted > 0
 	}
 	out.WriteString("***************" + fn + "\n")
-	p.d.paintLine("*** " + span(a0, a1) + " ****")
+	p.d.paintLine(lineColor, "*** "+span(a0, a1)+" ****")
 	if deletes {
 		i := a0
 		for k := range hunk {
 			c := &hunk[k]
-			for ; i < c.a; i++ {
-				p.line("  ", p.a, i)
-			}
+			p.block("  ", deleteColor, p.a, i, c.a)
 			mark := "! "
 			if c.inserted == 0 {
 				mark = "- "
@@ -444,20 +440,16 @@ func (p *pair) contextHunk(hunk []change, a0, a1, b0, b1 int, fn string) {
 			p.block(mark, deleteColor, p.a, c.a, c.a+c.deleted)
 			i = c.a + c.deleted
 		}
-		for ; i < a1; i++ {
-			p.line("  ", p.a, i)
-		}
+		p.block("  ", deleteColor, p.a, i, a1)
 	}
-	p.d.paintLine("--- " + span(b0, b1) + " ----")
+	p.d.paintLine(lineColor, "--- "+span(b0, b1)+" ----")
 	if !inserts {
 		return
 	}
 	i := b0
 	for k := range hunk {
 		c := &hunk[k]
-		for ; i < c.b; i++ {
-			p.line("  ", p.b, i)
-		}
+		p.block("  ", addColor, p.b, i, c.b)
 		mark := "! "
 		if c.deleted == 0 {
 			mark = "+ "
@@ -465,7 +457,5 @@ func (p *pair) contextHunk(hunk []change, a0, a1, b0, b1 int, fn string) {
 		p.block(mark, addColor, p.b, c.b, c.b+c.inserted)
 		i = c.b + c.inserted
 	}
-	for ; i < b1; i++ {
-		p.line("  ", p.b, i)
-	}
+	p.block("  ", addColor, p.b, i, b1)
 }

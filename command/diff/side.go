@@ -71,8 +71,6 @@ func (c *columns) line(left int, sep byte, right int) {
 		c.p.d.paint(deleteColor)
 	case '>':
 		c.p.d.paint(addColor)
-	case '|':
-		c.p.d.paint(lineColor)
 	}
 	if left >= 0 {
 		newline = c.p.a.complete(left)
@@ -97,7 +95,7 @@ func (c *columns) line(left int, sep byte, right int) {
 	if newline {
 		out.WriteByte('\n')
 	}
-	if sep != ' ' && sep != '(' {
+	if sep == '<' || sep == '>' {
 		c.p.d.paint(noColor)
 	}
 }
