@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"encoding/binary"
+	"maps"
 	"syscall"
 	"time"
 
@@ -76,6 +77,11 @@ type hostState struct {
 func (h *hostState) forget() {
 	h.timer.stop()
 	*h = hostState{sigword: h.sigword}
+}
+
+// clone copies what belongs to a guest's state.
+func (h *hostState) clone() hostState {
+	return hostState{sigword: h.sigword, nonblock: maps.Clone(h.nonblock), appends: maps.Clone(h.appends)}
 }
 
 // closed forgets what is known about a descriptor.

@@ -35,11 +35,12 @@ type Instance struct {
 	broken  bool // it was ended in the middle: memory and globals are of no use
 	ctx     *callContext
 
-	ticking               // the meter's state
-	host        hostState // what host functions keep
-	snap        *Snapshot // what its memory is mapped from
-	seq         uint64    // which of snap's extents are mapped
-	initialized bool      // data segments and the start function are done
+	ticking           // the meter's state
+	host    hostState // what host functions keep
+	snap    *Snapshot // what its memory is mapped from, if any
+	seq     uint64    // at which change of its extents
+	mapped  []extent  // which were then
+	clean   bool      // memory is just that
 }
 
 // call is an exported function ready to be called.
@@ -106,13 +107,13 @@ func (m *Module) Instantiate(p *proc.Process, c Config) (*Instance, error) {
 		return nil, err
 	}
 	if err := in.bind(p, c); err != nil {
-		in.Close()
+		in.destroy()
 		return nil, err
 	}
 	for _, d := range m.info.Data {
 		b := in.mem.at(d.Offset, uint32(len(d.Bytes)))
 		if b == nil && len(d.Bytes) > 0 || uint64(d.Offset) > in.mem.size {
-			in.Close()
+			in.destroy()
 			return nil, errs.Msg(errs.Invalid, "instantiate", m.o.Name, "data outside of memory")
 		}
 		copy(b, d.Bytes)
@@ -126,7 +127,7 @@ func (m *Module) Instantiate(p *proc.Process, c Config) (*Instance, error) {
 			continue
 		}
 		if _, err := in.Call(p.Context(), name); err != nil {
-			in.Close()
+			in.destroy()
 			return nil, err
 		}
 	}
@@ -161,8 +162,11 @@ func (in *Instance) Process() *proc.Process { return in.p }
 // of no use after the next call, snapshot or Close.
 func (in *Instance) Memory(ptr, n uint32) []byte { return in.mem.at(ptr, n) }
 
-// Close frees the instance, which must be idle. A second call does nothing.
-func (in *Instance) Close() {
+// Close ends the instance, which must be idle and can't be used any more. One that came from a snapshot goes back to the pool.
+func (in *Instance) Close() { in.recycle() }
+
+// destroy frees an instance; a second call does nothing.
+func (in *Instance) destroy() {
 	r := in.m.r
 	r.mu.Lock()
 	_, known := r.all[in]
@@ -171,6 +175,7 @@ func (in *Instance) Close() {
 	if !known {
 		return
 	}
+	in.host.timer.stop()
 	in.mem.unbind()
 	in.mod.Close(context.Background())
 	in.mem.Free() // where the module has no memory of its own nobody did

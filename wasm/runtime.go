@@ -99,7 +99,7 @@ func (r *Runtime) Close() error {
 	r.mu.Unlock()
 	r.busy.Wait()
 	for _, in := range all {
-		in.Close()
+		in.destroy()
 	}
 	r.mu.Lock()
 	modules := slices.Collect(maps.Values(r.modules))
@@ -126,9 +126,10 @@ type Module struct {
 	info *rewrite.Module
 	code wazero.CompiledModule
 
-	mu    sync.Mutex
-	ready []*Instance // idle, clean or to be overwritten
-	low   bool        // a filler runs
+	mu      sync.Mutex
+	ready   []*Instance // idle; nobody is bound to them
+	filling bool        // a goroutine makes more
+	drained bool
 }
 
 // Compile rewrites and compiles a module, once in the life of the Runtime; with a CacheDir machine code is compiled once at all.
