@@ -1,6 +1,7 @@
 package command
 
 import (
+	"agentrun.dev/command/archive"
 	"agentrun.dev/command/awk"
 	"agentrun.dev/command/compress"
 	"agentrun.dev/command/coreutils"
@@ -112,6 +113,7 @@ var list = []Command{
 	{"sync", coreutils.Sync},
 	{"tac", coreutils.Tac},
 	{"tail", coreutils.Tail},
+	{"tar", archive.Tar},
 	{"tee", coreutils.Tee},
 	{"test", coreutils.Test},
 	{"timeout", coreutils.Timeout},
