@@ -51,6 +51,16 @@ func (p *Process) Rest(call func() error) error {
 	return call()
 }
 
+// RestAbroad is Rest for a call that waits for something outside of the sandbox, such as whoever runs it: the process is at
+// rest until the call returns, and a freeze that the call itself asks for doesn't wait for it. The call must not use p.
+func (p *Process) RestAbroad(call func() error) error {
+	return p.Rest(func() error {
+		p.enter(waits)
+		defer p.leave()
+		return call()
+	})
+}
+
 // WriteAll writes *b to w and cuts off from it what has been written, resting: *b is part of the program's state.
 func (p *Process) WriteAll(w io.Writer, b *[]byte) error {
 	for len(*b) > 0 {

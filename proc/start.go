@@ -20,6 +20,8 @@ type StartOptions struct {
 	Hostname  string           // the image's when empty
 	Clock     func() time.Time // time.Now when nil
 	Rand      io.Reader        // the system's generator when nil
+	// Prepare is called before anything runs, such as to mount the sandbox's /proc. Its error is Start's. May be nil.
+	Prepare func(*Sandbox) error
 }
 
 // startGrace is how long Start waits for programs that began when another one can't.
@@ -53,7 +55,13 @@ func (im *Image) Start(o StartOptions) (*Sandbox, error) {
 	}
 	st := &starter{im: im, s: s, files: make([]*description, len(im.Files)), pipes: make([]*pipe, len(im.Pipes)), streams: make([]vfs.File, len(im.Streams))}
 	st.terminals()
-	programs, err := st.processes()
+	if o.Prepare != nil {
+		err = o.Prepare(s)
+	}
+	var programs []Program
+	if err == nil {
+		programs, err = st.processes()
+	}
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), startGrace)
 		defer cancel()

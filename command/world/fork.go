@@ -121,7 +121,7 @@ func (f *forking) Run(p *proc.Process) int {
 		return tool.Func(f.child).Run(p)
 	}
 	var made []services.Forked
-	err := p.Rest(func() (err error) {
+	err := p.RestAbroad(func() (err error) {
 		made, err = services.From(p).Control.Fork(p.Context(), f.Options)
 		return err
 	})

@@ -89,11 +89,11 @@ func (im *image) Start(ctx context.Context, id engine.Identity, volumes []engine
 	}
 	s.sb, err = im.proc.Start(proc.StartOptions{
 		Namespace: s.ns, Commands: im.commands, Services: asAny(id.Services), Load: im.load, Hostname: host,
+		Prepare: func(sb *proc.Sandbox) error { own.FS = proc.NewProc(sb); return nil },
 	})
 	if err != nil {
 		return nil, err
 	}
-	own.FS = proc.NewProc(s.sb)
 	if im.own != nil {
 		im.own.add(s)
 	}
@@ -153,7 +153,7 @@ type savedImage struct {
 
 // Save implements engine.Image.
 func (im *image) Save(ctx context.Context, w io.Writer, volumes []engine.Volume) error {
-	_, err := im.namespace(volumes, im.root, &late{})
+	ns, err := im.namespace(volumes, im.root, &late{})
 	if err != nil {
 		return errs.New(errs.Invalid, "save image", "", err)
 	}
@@ -170,7 +170,7 @@ func (im *image) Save(ctx context.Context, w io.Writer, volumes []engine.Volume)
 		parts = append(parts, b.Bytes())
 	}
 	var b bytes.Buffer
-	if err := im.proc.Save(&b); err != nil {
+	if err := im.proc.Save(&b, func(o vfs.OpenFile) (vfs.OpenFile, error) { return ns.Lasting(ctx, o) }); err != nil {
 		return err
 	}
 	parts = append(parts, b.Bytes())
