@@ -25,9 +25,6 @@ const (
 	reaped               // gone; the number may be used again
 )
 
-// maxPid is the highest process number.
-const maxPid = 1 << 22
-
 // grace is how long a killed program may take to return before its parent is told that it has ended.
 const grace = 200 * time.Millisecond
 
@@ -141,6 +138,7 @@ func (s *Sandbox) register(p *Process, parent *Process) error {
 		s.exceed("processes")
 		return syscall.EAGAIN
 	}
+	const maxPid = 1 << 22
 	for s.procs[s.nextPid] != nil {
 		s.nextPid = s.nextPid%maxPid + 1
 	}
@@ -510,10 +508,3 @@ func (r randReader) Read(p []byte) (int, error) { return r.sb.readRand(p) }
 
 // Rand returns the sandbox's randomness.
 func (p *Process) Rand() io.Reader { return randReader{p.sb} }
-
-// Parent returns the parent, nil when there is none in the sandbox.
-func (p *Process) Parent() *Process {
-	p.sb.mu.Lock()
-	defer p.sb.mu.Unlock()
-	return p.parent
-}

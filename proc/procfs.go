@@ -110,11 +110,9 @@ func orDash(s string) string {
 	return s
 }
 
-func (p *Process) comm() string { return commOf(p.Args()) }
-
-func commOf(a []string) string {
+func (p *Process) comm() string {
 	name := "?"
-	if len(a) > 0 {
+	if a := p.Args(); len(a) > 0 {
 		name = a[0][strings.LastIndexByte(a[0], '/')+1:]
 	}
 	return name[:min(15, len(name))]

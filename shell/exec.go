@@ -46,6 +46,7 @@ func (sh *Shell) foreground(s *syntax.Stmt) {
 	}
 	if len(s.Redirs) > 0 {
 		_, isDecl := s.Cmd.(*syntax.DeclClause)
+		_, isLet := s.Cmd.(*syntax.LetClause)
 		if _, isFunc := s.Cmd.(*syntax.FuncDecl); !isFunc {
 			f := &restoreFrame{check: true, fds: len(sh.procFds)}
 			undo, ok := sh.redirect(s.Redirs, true)
@@ -56,7 +57,7 @@ func (sh *Shell) foreground(s *syntax.Stmt) {
 				sh.checkErr()
 				return
 			}
-			f.check = isDecl
+			f.check = isDecl || isLet
 			sh.push(f)
 			if t := sh.attemptAt(attemptCommand); sh.pinned == 0 {
 				t.cmd = s.Cmd
@@ -145,6 +146,8 @@ func (sh *Shell) compound(cmd syntax.Command) {
 		sh.testClause(c)
 	case *syntax.DeclClause:
 		sh.declClause(c)
+	case *syntax.LetClause:
+		sh.letClause(c)
 	case *syntax.TimeClause:
 		sh.timeClause(c)
 	case *syntax.CoprocClause:

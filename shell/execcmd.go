@@ -21,9 +21,7 @@ func builtinEval(sh *Shell, args []string) int {
 	if !sh.deeper("eval") {
 		return 1
 	}
-	f := &textFrame{r: newTextReader(text, max(0, sh.line-1)), kind: textEval, base: sh.base, unit: sh.unit, line: sh.line}
-	f.r.eval = true
-	sh.push(f)
+	sh.push(&textFrame{r: newTextReader(text, max(0, sh.line-1)), kind: textEval, base: sh.base, unit: sh.unit, line: sh.line})
 	return pushed
 }
 

@@ -78,8 +78,11 @@ func (sh *Shell) runSome(base int) (done bool) {
 }
 
 func (sh *Shell) aborted(a abort) {
-	sh.status = a.status
 	sh.arithDepth = 0
+	if a.kind == abortAgain {
+		return
+	}
+	sh.status = a.status
 	switch a.kind {
 	case abortExit:
 		sh.exitNow(a.status)

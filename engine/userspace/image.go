@@ -103,6 +103,16 @@ func (im *image) Start(ctx context.Context, id engine.Identity, volumes []engine
 // late is a filesystem that is made after it was mounted, and before anybody looks.
 type late struct{ vfs.FS }
 
+// OpenSpecial lets /proc/self/fd/N be opened.
+func (l *late) OpenSpecial(ctx context.Context, ino vfs.Ino, flags int, c vfs.Cred) (vfs.File, bool, error) {
+	if s, ok := l.FS.(interface {
+		OpenSpecial(context.Context, vfs.Ino, int, vfs.Cred) (vfs.File, bool, error)
+	}); ok {
+		return s.OpenSpecial(ctx, ino, flags, c)
+	}
+	return nil, false, nil
+}
+
 // namespace returns the image's tree with other filesystems in it.
 func (im *image) namespace(volumes []engine.Volume, root *memfs.FS, procFS vfs.FS) (*vfs.Namespace, error) {
 	given := make(map[string]engine.Volume, len(volumes))
