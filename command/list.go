@@ -6,6 +6,7 @@ import (
 	"agentrun.dev/command/compress"
 	"agentrun.dev/command/coreutils"
 	"agentrun.dev/command/diff"
+	"agentrun.dev/command/dump"
 	"agentrun.dev/command/find"
 	"agentrun.dev/command/grep"
 	"agentrun.dev/command/jq"
@@ -85,6 +86,7 @@ var list = []Command{
 	{"nl", coreutils.Nl},
 	{"nohup", coreutils.Nohup},
 	{"nproc", coreutils.Nproc},
+	{"od", dump.Od},
 	{"paste", coreutils.Paste},
 	{"pathchk", coreutils.Pathchk},
 	{"printenv", coreutils.Printenv},
