@@ -12,6 +12,7 @@ import (
 	"agentrun.dev/command/jq"
 	"agentrun.dev/command/sed"
 	"agentrun.dev/command/sort"
+	"agentrun.dev/command/tree"
 	"agentrun.dev/command/world"
 )
 
@@ -122,6 +123,7 @@ var list = []Command{
 	{"timeout", coreutils.Timeout},
 	{"touch", coreutils.Touch},
 	{"tr", coreutils.Tr},
+	{"tree", tree.Tree},
 	{"true", coreutils.True},
 	{"truncate", coreutils.Truncate},
 	{"tsort", coreutils.Tsort},
