@@ -10,6 +10,7 @@ import (
 	"agentrun.dev/command/find"
 	"agentrun.dev/command/grep"
 	"agentrun.dev/command/jq"
+	"agentrun.dev/command/rg"
 	"agentrun.dev/command/sed"
 	"agentrun.dev/command/sort"
 	"agentrun.dev/command/tree"
@@ -96,6 +97,7 @@ var list = []Command{
 	{"readlink", coreutils.Readlink},
 	{"realpath", coreutils.Realpath},
 	{"rev", coreutils.Rev},
+	{"rg", rg.Rg},
 	{"rm", coreutils.Rm},
 	{"rmdir", coreutils.Rmdir},
 	{"sed", sed.Sed},
