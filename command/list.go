@@ -138,6 +138,7 @@ var list = []Command{
 	{"unlink", coreutils.Unlink},
 	{"unlzma", compress.Unlzma},
 	{"unxz", compress.Unxz},
+	{"unzip", archive.Unzip},
 	{"unzstd", compress.Unzstd},
 	{"uptime", coreutils.Uptime},
 	{"users", coreutils.Users},
