@@ -7,6 +7,7 @@ import (
 	"agentrun.dev/command/coreutils"
 	"agentrun.dev/command/diff"
 	"agentrun.dev/command/dump"
+	"agentrun.dev/command/file"
 	"agentrun.dev/command/find"
 	"agentrun.dev/command/grep"
 	"agentrun.dev/command/jq"
@@ -55,6 +56,7 @@ var list = []Command{
 	{"factor", coreutils.Factor},
 	{"false", coreutils.False},
 	{"fgrep", grep.Fgrep},
+	{"file", file.File},
 	{"find", find.Find},
 	{"fmt", coreutils.Fmt},
 	{"fold", coreutils.Fold},
