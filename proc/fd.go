@@ -199,6 +199,20 @@ func (h *handle) Write(b []byte) (n int, err error) {
 	if w, ok := h.d.file.(interruptible); ok {
 		n, err = w.writeIntr(b, h.p.waiter())
 	} else {
+		if h.p.limited.Load() {
+			if n, err = h.p.mayWrite(h.d.file, -1, len(b)); err != nil {
+				return 0, err
+			}
+			if n < len(b) { // the rest is for the next write to refuse
+				defer func() {
+					if err == nil {
+						err = syscall.EFBIG
+						h.p.post(SIGXFSZ)
+					}
+				}()
+			}
+			b = b[:n]
+		}
 		if err := h.p.charge(len(b)); err != nil {
 			return 0, err
 		}
@@ -242,6 +256,18 @@ func (h *handle) WriteAt(b []byte, off int64) (int, error) {
 	if err := h.p.charge(len(b)); err != nil {
 		return 0, err
 	}
+	if h.p.limited.Load() {
+		if n, err := h.p.mayWrite(h.d.file, off, len(b)); err != nil {
+			return 0, err
+		} else if n < len(b) {
+			n, err = h.d.file.WriteAt(b[:n], off)
+			if err == nil {
+				err = syscall.EFBIG
+				h.p.post(SIGXFSZ)
+			}
+			return n, err
+		}
+	}
 	h.p.moved()
 	return h.d.file.WriteAt(b, off)
 }
@@ -256,11 +282,17 @@ func (h *handle) Seek(off int64, whence int) (int64, error) {
 
 func (h *handle) Close() error                           { return h.p.fds.closeIf(h.fd, h.d) }
 func (h *handle) Attr() (vfs.Attr, error)                { return h.d.file.Attr() }
-func (h *handle) SetAttr(s vfs.SetAttr) error            { return h.d.file.SetAttr(s) }
 func (h *handle) ReadDir() ([]vfs.DirEntry, error)       { return h.d.file.ReadDir() }
 func (h *handle) Sync() error                            { return h.d.file.Sync() }
 func (h *handle) Flags() int                             { return h.d.file.Flags() }
 func (p *Process) handle(fd int, d *description) *handle { return &handle{p, d, fd} }
+
+func (h *handle) SetAttr(s vfs.SetAttr) error {
+	if err := h.p.mayTruncate(s.Size); err != nil {
+		return err
+	}
+	return h.d.file.SetAttr(s)
+}
 
 // Fd returns the number of a file that File, Open or Pipe returned to this process, -1 for another.
 func (p *Process) Fd(f vfs.File) int {

@@ -146,7 +146,11 @@ func (n *node) take(b []byte) {
 func (n *node) boss(p *proc.Process) int {
 	for len(n.St.Kids) > 0 {
 		err := p.Rest(func() error {
-			st, err := p.Wait(p.Sandbox().Lookup(n.St.Kids[0]))
+			kid := p.Child(n.St.Kids[0])
+			if kid == nil {
+				return syscall.ECHILD
+			}
+			st, err := p.Wait(kid)
 			if err == nil {
 				n.St.Kids, n.St.Statuses = n.St.Kids[1:], append(n.St.Statuses, st)
 			}

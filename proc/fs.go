@@ -2,12 +2,12 @@ package proc
 
 import (
 	"context"
+	"errors"
 	"path"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-	_ "time/tzdata" // zones come from the binary, never from the host's files
 
 	"agentrun.dev/vfs"
 )
@@ -125,7 +125,43 @@ func (p *Process) ReadDir(name string) ([]vfs.DirEntry, error) {
 // Readlink returns a symbolic link's target: EINVAL for what isn't one.
 func (p *Process) Readlink(name string) (string, error) {
 	ctx, c, cwd := p.at()
-	return p.sb.ns.Readlink(ctx, c, cwd, name)
+	target, err := p.sb.ns.Readlink(ctx, c, cwd, name)
+	if errors.Is(err, syscall.EINVAL) {
+		if d := p.descriptorAt(name); d != nil {
+			return d.target(), nil
+		}
+	}
+	return target, err
+}
+
+// descriptorAt returns what a path such as /proc/self/fd/0 stands for. In /proc those aren't links, since one that was followed
+// by its text wouldn't lead to the open file; for Readlink they are.
+func (p *Process) descriptorAt(name string) *description {
+	dir, base := path.Split(name)
+	if dir == "" {
+		dir = "."
+	}
+	n, err := strconv.Atoi(base)
+	if err != nil {
+		return nil
+	}
+	real, err := p.Realpath(dir)
+	var pid int
+	if err != nil || !strings.HasPrefix(real, "/proc/") || path.Base(real) != "fd" {
+		return nil
+	}
+	if pid, err = strconv.Atoi(path.Base(path.Dir(real))); err != nil {
+		return nil
+	}
+	q := p.sb.Lookup(pid)
+	if q == nil || p.Cred().UID != 0 && p.Cred().UID != q.Cred().UID {
+		return nil
+	}
+	d, err := q.fds.get(n)
+	if err != nil {
+		return nil
+	}
+	return d
 }
 
 // Realpath resolves all symbolic links; the file must exist.
@@ -181,6 +217,9 @@ func (p *Process) Mknod(name string, mode vfs.Mode, rdev uint64) error {
 
 // SetAttr changes attributes: chmod, chown, utimensat, truncate. follow is about a symbolic link at the end.
 func (p *Process) SetAttr(name string, s vfs.SetAttr, follow bool) error {
+	if err := p.mayTruncate(s.Size); err != nil {
+		return err
+	}
 	ctx, c, cwd := p.at()
 	return p.sb.ns.SetAttr(ctx, c, cwd, name, s, follow)
 }
@@ -191,50 +230,5 @@ func (p *Process) StatFS(name string) (vfs.StatFS, error) {
 	return p.sb.ns.StatFS(ctx, c, cwd, name)
 }
 
-// Location returns the zone that TZ names: a zone of the IANA database, or POSIX's form such as "EST5"; else UTC.
+// Location returns the zone that TZ names, see Zone; files of the sandbox aren't asked.
 func (p *Process) Location() *time.Location { return ParseTZ(p.Getenv("TZ")) }
-
-// ParseTZ returns the zone that a value of TZ names, UTC if it names none. POSIX daylight rules aren't applied.
-func ParseTZ(tz string) *time.Location {
-	tz = strings.TrimPrefix(tz, ":")
-	if tz == "" || tz == "UTC" || tz == "UTC0" || len(tz) > 64 {
-		return time.UTC
-	}
-	if !strings.ContainsAny(tz, "\\") && !strings.HasPrefix(tz, "/") && !strings.Contains(tz, "..") && tz != "Local" {
-		if l, err := time.LoadLocation(tz); err == nil {
-			return l
-		}
-	}
-	i := 0
-	for i < len(tz) && (tz[i]|0x20 >= 'a' && tz[i]|0x20 <= 'z') {
-		i++
-	}
-	name, rest := tz[:i], tz[i:]
-	if strings.HasPrefix(tz, "<") {
-		if end := strings.IndexByte(tz, '>'); end > 0 {
-			name, rest = tz[1:end], tz[end+1:]
-		}
-	}
-	sign := -1 // POSIX counts westwards
-	if strings.HasPrefix(rest, "-") {
-		sign = 1
-	}
-	rest = strings.TrimLeft(rest, "+-")
-	end := 0
-	for end < len(rest) && (rest[end] >= '0' && rest[end] <= '9' || rest[end] == ':') {
-		end++
-	}
-	if name == "" || end == 0 {
-		return time.UTC
-	}
-	secs, unit := 0, 3600
-	for _, part := range strings.SplitN(rest[:end], ":", 3) {
-		n, err := strconv.Atoi(part)
-		if err != nil || n > 167 {
-			return time.UTC
-		}
-		secs += n * unit
-		unit /= 60
-	}
-	return time.FixedZone(name, sign*secs)
-}

@@ -60,7 +60,7 @@ type procImage struct {
 	StopSig int
 	News    uint8
 	Memory  int64
-	FdLimit int
+	Rlimits [NLimits]Rlimit
 	Fds     []fdImage
 	TTY     int   // the controlling terminal, counted from 1; 0 for none
 	Stdio   []int // the streams or terminals that a root process began with, as Files; -1 for none
@@ -249,7 +249,7 @@ func (c *capture) process(p *Process, pi *procImage, gone bool) error {
 	prog := p.prog
 	pi.Env, pi.Cwd, pi.Umask = p.env, p.cwd, p.umask
 	pi.Pending, pi.StopSig, pi.News = p.pending, p.stopSig, p.news
-	pi.Disp = slices.Clone(p.disp[:])
+	pi.Disp, pi.Rlimits = slices.Clone(p.disp[:]), p.rlimits
 	p.mu.Unlock()
 	cl, ok := prog.(Cloner)
 	if !ok {
@@ -301,7 +301,6 @@ func (c *capture) stdio(p *Process, pi *procImage) {
 func (c *capture) descriptors(p *Process, pi *procImage) {
 	p.fds.mu.Lock()
 	defer p.fds.mu.Unlock()
-	pi.FdLimit = p.fds.limit
 	for fd, sl := range p.fds.slots {
 		if sl.d != nil {
 			pi.Fds = append(pi.Fds, fdImage{fd, c.description(sl.d), sl.cloexec})

@@ -468,7 +468,7 @@ func TestSignalNames(t *testing.T) {
 
 func TestParseTZ(t *testing.T) {
 	at := time.Date(2024, 7, 1, 12, 0, 0, 0, time.UTC)
-	for tz, want := range map[string]string{"": "12", "UTC": "12", "EST5": "07", "Europe/Berlin": "14", "<+03>-3": "15", "../../etc/passwd": "12", "XX-1:30": "13", "no such": "12"} {
+	for tz, want := range map[string]string{"": "12", "UTC": "12", "EST5": "07", "Europe/Berlin": "14", "<+03>-3": "15", "../../etc/passwd": "12", "XXX-1:30": "13", "XX-1:30": "12", "EST5EDT,M3.2.0,M11.1.0": "08", "no such": "12"} {
 		if got := at.In(proc.ParseTZ(tz)).Format("15"); got != want {
 			t.Errorf("%q: %s, want %s", tz, got, want)
 		}

@@ -25,6 +25,9 @@ const (
 	reaped               // gone; the number may be used again
 )
 
+// maxPid is the highest process number.
+const maxPid = 1 << 22
+
 // grace is how long a killed program may take to return before its parent is told that it has ended.
 const grace = 200 * time.Millisecond
 
@@ -56,6 +59,7 @@ type Process struct {
 	cred      vfs.Cred
 	disp      [MaxSignal + 1]Disposition
 	pending   uint64
+	rlimits   [NLimits]Rlimit
 	killedBy  int
 	prog      Program       // what it runs
 	intr      chan struct{} // closed while a signal is pending or the process is killed
@@ -64,10 +68,11 @@ type Process struct {
 	cont      chan struct{} // closed when it is continued or killed
 	news      uint8         // of a stop or continuation, for the parent's waits
 
-	attn   atomic.Uint32 // bits: killed, stopped
-	phase  atomic.Int32
-	rest   atomic.Int32 // how far a call inside Rest is; set by the program's own goroutine
-	cloner atomic.Bool  // prog is a Cloner
+	attn    atomic.Uint32 // bits: killed, stopped
+	phase   atomic.Int32
+	rest    atomic.Int32 // how far a call inside Rest is; set by the program's own goroutine
+	cloner  atomic.Bool  // prog is a Cloner
+	limited atomic.Bool  // writes look at rlimits
 
 	memMu   sync.Mutex
 	memory  int64 // charged
@@ -96,6 +101,7 @@ func (s *Sandbox) NewProcess(r Root) (*Process, error) {
 	if p.cwd == "" {
 		p.cwd = "/"
 	}
+	p.rlimits = s.defaultRlimits()
 	p.fds.limit = s.limits.Files
 	if err := s.register(p, nil); err != nil {
 		return nil, err
@@ -138,9 +144,11 @@ func (s *Sandbox) register(p *Process, parent *Process) error {
 		s.exceed("processes")
 		return syscall.EAGAIN
 	}
-	const maxPid = 1 << 22
 	for s.procs[s.nextPid] != nil {
 		s.nextPid = s.nextPid%maxPid + 1
+	}
+	if l := p.rlimits[LimitNproc].Soft; parent != nil && p.cred.UID != 0 && l < uint64(s.limits.Processes) && s.nprocs(p.cred.UID) >= l {
+		return syscall.EAGAIN
 	}
 	p.pid, p.parent = s.nextPid, parent
 	s.nextPid = s.nextPid%maxPid + 1
@@ -170,8 +178,9 @@ func (p *Process) Fork() (*Process, error) {
 		return nil, err
 	}
 	p.mu.Lock()
-	c := &Process{sb: p.sb, args: p.args, env: p.env, cwd: p.cwd, umask: p.umask, cred: p.cred, disp: p.disp}
+	c := &Process{sb: p.sb, args: p.args, env: p.env, cwd: p.cwd, umask: p.umask, cred: p.cred, disp: p.disp, rlimits: p.rlimits}
 	p.mu.Unlock()
+	c.limited.Store(p.limited.Load())
 	for i, d := range c.disp {
 		if d == Handle {
 			c.disp[i] = Default
@@ -508,3 +517,10 @@ func (r randReader) Read(p []byte) (int, error) { return r.sb.readRand(p) }
 
 // Rand returns the sandbox's randomness.
 func (p *Process) Rand() io.Reader { return randReader{p.sb} }
+
+// Parent returns the parent, nil when there is none in the sandbox.
+func (p *Process) Parent() *Process {
+	p.sb.mu.Lock()
+	defer p.sb.mu.Unlock()
+	return p.parent
+}

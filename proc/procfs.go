@@ -2,9 +2,7 @@ package proc
 
 import (
 	"context"
-	"fmt"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -29,107 +27,9 @@ type procFS struct {
 // NewProc returns the filesystem for /proc: the sandbox's own processes, and made-up facts instead of the host's.
 func NewProc(s *Sandbox) vfs.FS { return &procFS{sb: s, born: s.clock()} }
 
-type procFile struct {
-	name string
-	text func(ctx context.Context, s *Sandbox, p *Process) string
-}
-
-// rootFiles are the files at the top; the first are symbolic links.
-func rootFiles() []procFile {
-	return []procFile{
-		{"self", func(ctx context.Context, s *Sandbox, _ *Process) string {
-			if p := FromContext(ctx); p != nil {
-				return strconv.Itoa(p.pid)
-			}
-			return "1"
-		}},
-		{"mounts", func(context.Context, *Sandbox, *Process) string { return "self/mounts" }},
-		{"cpuinfo", func(context.Context, *Sandbox, *Process) string {
-			return "processor\t: 0\nvendor_id\t: AgentRun\nmodel name\t: AgentRun virtual processor\ncpu MHz\t\t: 1000.000\ncpu cores\t: 1\n\n"
-		}},
-		{"loadavg", func(_ context.Context, s *Sandbox, _ *Process) string {
-			return fmt.Sprintf("0.00 0.00 0.00 1/%d %d\n", len(s.Processes()), 1)
-		}},
-		{"meminfo", func(context.Context, *Sandbox, *Process) string {
-			return "MemTotal:        1048576 kB\nMemFree:          786432 kB\nMemAvailable:     917504 kB\nBuffers:               0 kB\nCached:           131072 kB\nSwapTotal:             0 kB\nSwapFree:              0 kB\n"
-		}},
-		{"stat", func(_ context.Context, s *Sandbox, _ *Process) string {
-			return fmt.Sprintf("cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\nbtime %d\nprocesses %d\nprocs_running 1\nprocs_blocked 0\n", s.booted.Unix(), len(s.Processes()))
-		}},
-		{"uptime", func(_ context.Context, s *Sandbox, _ *Process) string {
-			up := s.Uptime().Seconds()
-			return fmt.Sprintf("%.2f %.2f\n", up, up)
-		}},
-		{"version", func(context.Context, *Sandbox, *Process) string {
-			return "Linux version 6.1.0-agentrun (agentrun) #1 SMP\n"
-		}},
-		{"filesystems", func(context.Context, *Sandbox, *Process) string { return "nodev\tproc\nnodev\ttmpfs\n" }},
-	}
-}
-
-const rootLinks = 2
-
-func pidFileList() []procFile {
-	return []procFile{
-		{"cmdline", func(_ context.Context, _ *Sandbox, p *Process) string {
-			return strings.Join(p.Args(), "\x00") + "\x00"
-		}},
-		{"comm", func(_ context.Context, _ *Sandbox, p *Process) string { return p.comm() + "\n" }},
-		{"environ", func(_ context.Context, _ *Sandbox, p *Process) string {
-			if env := p.Environ(); len(env) > 0 {
-				return strings.Join(env, "\x00") + "\x00"
-			}
-			return ""
-		}},
-		{"mounts", func(_ context.Context, s *Sandbox, _ *Process) string {
-			var b strings.Builder
-			for _, m := range s.ns.Mounts() {
-				opt := "rw"
-				if m.ReadOnly {
-					opt = "ro"
-				}
-				fmt.Fprintf(&b, "%s %s %s %s 0 0\n", orDash(m.Source), m.Path, orDash(m.Type), opt)
-			}
-			return b.String()
-		}},
-		{"stat", func(_ context.Context, _ *Sandbox, p *Process) string {
-			return fmt.Sprintf("%d (%s) %s %d %d %d 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0\n", p.pid, p.comm(), p.letter(), p.Ppid(), p.Pgid(), p.Sid(), p.start.Sub(p.sb.booted)/(10*time.Millisecond))
-		}},
-		{"status", func(_ context.Context, _ *Sandbox, p *Process) string {
-			c := p.Cred()
-			return fmt.Sprintf("Name:\t%s\nUmask:\t%04o\nState:\t%s\nTgid:\t%d\nPid:\t%d\nPPid:\t%d\nUid:\t%d\t%d\t%d\t%d\nGid:\t%d\t%d\t%d\t%d\nThreads:\t1\n",
-				p.comm(), c.Umask, p.letter(), p.pid, p.pid, p.Ppid(), c.UID, c.UID, c.UID, c.UID, c.GID, c.GID, c.GID, c.GID)
-		}},
-	}
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
-
-func (p *Process) comm() string {
-	name := "?"
-	if a := p.Args(); len(a) > 0 {
-		name = a[0][strings.LastIndexByte(a[0], '/')+1:]
-	}
-	return name[:min(15, len(name))]
-}
-
-func (p *Process) letter() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case p.state == zombie:
-		return "Z"
-	case p.stopSig != 0:
-		return "T"
-	case p.phase.Load() != active:
-		return "S"
-	}
-	return "R"
+func isPidLink(what int) bool {
+	n := len(pidFileList())
+	return what >= pidFiles+n-pidLinks && what < pidFiles+n
 }
 
 // find decodes an inode: the process it belongs to, nil for the top, and what it is there.
@@ -165,6 +65,8 @@ func (f *procFS) GetAttr(ctx context.Context, ino vfs.Ino) (vfs.Attr, error) {
 	switch {
 	case what == pidDir || what == pidFdDir:
 		a.Mode, a.Nlink = vfs.ModeDir|0o555, 2
+	case isPidLink(what):
+		a.Mode = vfs.ModeSymlink | 0o777
 	case what >= fdBase:
 		d, err := p.fds.get(what - fdBase)
 		if err != nil {
@@ -232,6 +134,16 @@ func (f *procFS) Readlink(ctx context.Context, ino vfs.Ino) (string, error) {
 	if ino >= 2 && ino < 2+rootLinks {
 		return rootFiles()[ino-2].text(ctx, f.sb, nil), nil
 	}
+	p, what, err := f.find(ino)
+	if err != nil || p == nil {
+		return "", syscall.EINVAL
+	}
+	if me := FromContext(ctx); me != nil && me.Cred().UID != 0 && me.Cred().UID != p.Cred().UID {
+		return "", syscall.EACCES
+	}
+	if isPidLink(what) {
+		return pidFileList()[what-pidFiles].text(ctx, f.sb, p), nil
+	}
 	return "", syscall.EINVAL
 }
 
@@ -257,7 +169,11 @@ func (f *procFS) ReadDir(ctx context.Context, dir vfs.Ino) ([]vfs.DirEntry, erro
 		base := vfs.Ino(p.pid) << pidShift
 		out = append(out, vfs.DirEntry{Name: "fd", Ino: base | pidFdDir, Mode: vfs.ModeDir})
 		for i, e := range pidFileList() {
-			out = append(out, vfs.DirEntry{Name: e.name, Ino: base | vfs.Ino(pidFiles+i), Mode: vfs.ModeRegular})
+			m := vfs.ModeRegular
+			if isPidLink(pidFiles + i) {
+				m = vfs.ModeSymlink
+			}
+			out = append(out, vfs.DirEntry{Name: e.name, Ino: base | vfs.Ino(pidFiles+i), Mode: m})
 		}
 	case p != nil && what == pidFdDir:
 		for _, n := range p.Fds() {

@@ -174,7 +174,9 @@ func (st *starter) process(pi *procImage) *Process {
 		cred: pi.Cred, status: pi.Status, killedBy: pi.KilledBy, intr: make(chan struct{}), done: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.WithValue(s.ctx, processKey{}, p))
 	p.cpu.Store(pi.CPU)
-	p.fds.limit = pi.FdLimit
+	p.rlimits = pi.Rlimits
+	p.fds.limit = int(min(pi.Rlimits[LimitNofile].Soft, uint64(s.limits.Files)))
+	p.limited.Store(p.hasLimits())
 	if pi.Zombie {
 		p.state = zombie
 		if p.killedBy != 0 {

@@ -518,6 +518,7 @@ func FuzzTTY(f *testing.F) {
 			}
 			tty.Write(keys[i : i+1])
 		}
+		tty.Detach() // or a stop character would hold the write up
 		file.Write(keys[:min(len(keys), 100)])
 		tty.Hangup()
 		for buf := make([]byte, 1000); ; {

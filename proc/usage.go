@@ -28,7 +28,7 @@ func (s *Sandbox) Usage() Usage {
 }
 
 // Charge accounts for memory that the program holds, in bytes; a negative number gives it back. ENOMEM, and nothing is
-// charged, when the sandbox would have more than Limits.SandboxMemory. What is left is given back when the program has
+// charged, when the sandbox would have more than Limits.SandboxMemory, or the process more than its limit. What is left is given back when the program has
 // returned. Any goroutine may call it.
 func (p *Process) Charge(bytes int64) error {
 	s := p.sb
@@ -38,6 +38,9 @@ func (p *Process) Charge(bytes int64) error {
 		return syscall.ENOMEM // it has ended: nobody would give this back
 	}
 	bytes = max(bytes, -p.memory)
+	if l, _ := p.Rlimit(LimitAS); bytes > 0 && uint64(p.memory+bytes) > l.Soft {
+		return syscall.ENOMEM
+	}
 	total := s.memory.Add(bytes)
 	if bytes > 0 && total > s.limits.SandboxMemory {
 		s.memory.Add(-bytes)
@@ -74,13 +77,13 @@ func (p *Process) AddCPU(d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	p.cpu.Add(int64(d))
+	own := time.Duration(p.cpu.Add(int64(d)))
 	if used, l := p.sb.cpu.Add(int64(d)), p.sb.limits.CPU; l > 0 && used > int64(l) {
 		p.sb.exceed("cpu")
 		p.kill(SIGXCPU)
 		return syscall.EINTR
 	}
-	return nil
+	return p.cpuLimit(own-d, own)
 }
 
 // CPU returns the processor time that the program has reported.
