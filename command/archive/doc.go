@@ -1,5 +1,4 @@
-// Package archive is tar, cpio, ar, zip, unzip and zipinfo, as GNU tar 1.34, GNU cpio 2.13, GNU ar 2.40, and Info-ZIP's
-// Zip 3.0 and UnZip 6.0.
+// Package archive is tar and unzip, as GNU tar 1.34 and Info-ZIP's UnZip 6.0.
 //
 // An archive holds members. A member's name says where it goes when it is extracted, which an archive's author may have
 // chosen to do harm: names lose their leading slash and what leads out of the directory, members with ".." in their

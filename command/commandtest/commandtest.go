@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"agentrun.dev/proc"
 	"agentrun.dev/vfs"
 	"agentrun.dev/vfs/memfs"
@@ -217,9 +219,9 @@ func (table *Table) host(t *testing.T, path string, words []string, stdin string
 		case 'h':
 			err = os.Link(filepath.Join(dir, e.content), p)
 		}
-		if err == nil && e.kind != 'l' {
-			at := epoch.Add(time.Duration(i) * time.Minute)
-			err = os.Chtimes(p, at, at)
+		if err == nil {
+			at := unix.NsecToTimespec(epoch.Add(time.Duration(i) * time.Minute).UnixNano())
+			err = unix.UtimesNanoAt(unix.AT_FDCWD, p, []unix.Timespec{at, at}, unix.AT_SYMLINK_NOFOLLOW)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -376,9 +378,9 @@ func (table *Table) prepare(p *proc.Process) error {
 		case 'h':
 			err = p.Link(workDir+"/"+e.content, path)
 		}
-		if err == nil && e.kind != 'l' {
+		if err == nil {
 			at := epoch.Add(time.Duration(i) * time.Minute)
-			err = p.SetAttr(path, vfs.SetAttr{Atime: &at, Mtime: &at}, true)
+			err = p.SetAttr(path, vfs.SetAttr{Atime: &at, Mtime: &at}, false)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", s, err)
