@@ -1,4 +1,4 @@
-// Package diff holds the commands of GNU diffutils and patch: diff, cmp, diff3, sdiff, patch.
+// Package diff holds commands of GNU diffutils: diff and cmp.
 //
 // A text is a file's lines. Comparing two texts gives a script: a list of changes, each of which replaces some lines of the
 // first text (perhaps none) by some of the second. A hunk is changes near each other that are shown together, with the
