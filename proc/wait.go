@@ -1,6 +1,9 @@
 package proc
 
-import "syscall"
+import (
+	"syscall"
+	"time"
+)
 
 // WaitFlags say what WaitEvent waits for, and how.
 type WaitFlags uint8
@@ -146,6 +149,29 @@ func (p *Process) wait(child *Process, w waiter) (int, error) {
 	if !child.ended() {
 		if err := w.until(child.done); err != nil && !child.ended() {
 			return 0, err
+		}
+	}
+	return p.reap(child)
+}
+
+// WaitUntil is Wait up to a moment of the sandbox's clock, the zero time being without end: ETIMEDOUT.
+func (p *Process) WaitUntil(child *Process, t time.Time) (int, error) {
+	if t.IsZero() {
+		return p.Wait(child)
+	}
+	if err := p.gate(); err != nil {
+		return 0, err
+	}
+	if !child.ended() {
+		timer := time.NewTimer(t.Sub(p.sb.clock()))
+		defer timer.Stop()
+		expired, err := p.waiter().untilTime(child.done, timer)
+		switch {
+		case child.ended():
+		case err != nil:
+			return 0, err
+		case expired:
+			return 0, syscall.ETIMEDOUT
 		}
 	}
 	return p.reap(child)

@@ -64,14 +64,14 @@ func Cat(t *tool.T) int {
 		}
 	}
 	plain := !(c.number || c.ends || c.tabs || c.show || c.squeeze)
+	if plain {
+		return t.RunAs(&catting{Names: names(files)})
+	}
 	out, outErr := t.File(1)
 	return t.Inputs(files, func(in *tool.Input) error {
 		if outErr == nil && sameFile(in, out) {
 			t.Out.Flush()
 			return errSameFile
-		}
-		if plain {
-			return t.Copy(in)
 		}
 		return c.copy(in)
 	})

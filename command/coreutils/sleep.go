@@ -39,11 +39,7 @@ func Sleep(t *tool.T) int {
 	if bad {
 		t.Try(1)
 	}
-	if err := t.Sleep(total); err != nil {
-		t.Check()
-		return 1
-	}
-	return 0
+	return t.RunAs(&sleeping{Until: t.Sandbox().Now().Add(total)})
 }
 
 // parseInterval reads a number of seconds, or with a suffix of minutes, hours or days.

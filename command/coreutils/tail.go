@@ -86,6 +86,7 @@ func Tail(t *tool.T) int {
 		followed = append(followed, f.start(name))
 	}
 	if f.follow {
+		t.Out.Flush()
 		f.run(followed)
 	}
 	return status(f.failed)
@@ -347,24 +348,25 @@ func (f *tailer) lastLines(in *tool.Input) error {
 
 // run follows the files until the process is killed, or the process it waits for has ended.
 func (f *tailer) run(files []*tailed) {
-	for {
-		f.t.Out.Flush()
-		live := false
-		for _, file := range files {
-			live = f.poll(file) || live
-		}
-		if !live {
-			f.t.Fatal(1, "no files remaining")
-		}
-		f.t.Out.Flush()
-		if f.pid > 0 && errors.Is(f.t.Signal(f.pid, 0), syscall.ESRCH) {
-			return
-		}
-		if err := f.t.Sleep(f.interval); err != nil {
-			f.t.Check()
-			return
-		}
+	x := &tailing{Headers: f.headers, First: f.first, ByName: f.byName, Retry: f.retry, Interval: f.interval, Pid: f.pid}
+	x.note(f, files)
+	if status := f.t.RunAs(x); status != 0 {
+		f.t.Exit(status)
 	}
+}
+
+// round prints what has been added; false when the process that it waits for has ended.
+func (f *tailer) round(files []*tailed) bool {
+	f.t.Out.Flush()
+	live := false
+	for _, file := range files {
+		live = f.poll(file) || live
+	}
+	if !live {
+		f.t.Fatal(1, "no files remaining")
+	}
+	f.t.Out.Flush()
+	return f.pid <= 0 || !errors.Is(f.t.Signal(f.pid, 0), syscall.ESRCH)
 }
 
 // poll prints what was added to a file, and reopens it if another one has its name. It returns false if there is nothing

@@ -40,49 +40,38 @@ func signalNumber(s string) (int, bool) {
 	return proc.SignalNumber(s)
 }
 
-// timeouter waits for a command, and ends it.
-type timeouter struct {
-	t                             *tool.T
-	child                         *proc.Process
-	name                          string
-	sig                           int
-	foreground, preserve, verbose bool
-	limit, killAfter              time.Duration
-	timedOut                      bool
-}
-
 // Timeout runs a command for a limited time.
 func Timeout(t *tool.T) int {
 	t.FailStatus(125)
-	x := timeouter{t: t, sig: proc.SIGTERM}
+	x := &timing{Sig: proc.SIGTERM}
 	opts, args := t.Parse(&timeoutSpec)
 	for _, o := range opts {
 		switch o.Key {
 		case keyPreserveStatus:
-			x.preserve = true
+			x.Preserve = true
 		case keyForeground:
-			x.foreground = true
+			x.Foreground = true
 		case 'k':
-			x.killAfter = x.duration(o.Arg)
+			x.KillAfter = timeoutDuration(t, o.Arg)
 		case 's':
 			n, ok := signalNumber(o.Arg)
 			if !ok {
 				t.UsageError(125, "%s: invalid signal", tool.Quote(o.Arg))
 			}
-			x.sig = n
+			x.Sig = n
 		case 'v':
-			x.verbose = true
+			x.Verbose = true
 		}
 	}
 	if len(args) < 2 {
 		t.Try(125)
 	}
-	x.limit = x.duration(args[0])
-	x.name = args[1]
-	if !x.foreground {
+	limit := timeoutDuration(t, args[0])
+	x.Name = args[1]
+	if !x.Foreground {
 		t.SetPgid(0) // what the command starts is ended with it
 	}
-	for _, s := range []int{proc.SIGTERM, proc.SIGINT, proc.SIGHUP, proc.SIGQUIT, proc.SIGALRM, x.sig} {
+	for _, s := range []int{proc.SIGTERM, proc.SIGINT, proc.SIGHUP, proc.SIGQUIT, proc.SIGALRM, x.Sig} {
 		if s > 0 {
 			t.SetSignal(s, proc.Handle)
 		}
@@ -96,87 +85,78 @@ func Timeout(t *tool.T) int {
 		}
 		return 126
 	}
-	x.child = child
-	return x.wait()
+	x.Child = child.Pid()
+	if limit > 0 {
+		x.Deadline = t.Sandbox().Now().Add(limit)
+	}
+	return t.RunAs(x)
 }
 
-func (x *timeouter) duration(s string) time.Duration {
+func timeoutDuration(t *tool.T, s string) time.Duration {
 	d, ok := parseInterval(s)
 	if !ok {
-		x.t.UsageError(125, "invalid time interval %s", tool.Quote(s))
+		t.UsageError(125, "invalid time interval %s", tool.Quote(s))
 	}
 	return d
 }
 
-func (x *timeouter) wait() int {
-	t := x.t
-	var timer *time.Timer
-	var fire <-chan time.Time
-	set := func(d time.Duration) {
-		if d > 0 {
-			timer = time.NewTimer(d)
-			fire = timer.C
-		}
+func (x *timing) run(t *tool.T) int {
+	t.FailStatus(125)
+	child := t.Child(x.Child)
+	if child == nil {
+		return 125
 	}
-	set(x.limit)
-	for running := true; running; {
-		select {
-		case <-x.child.Done():
-			running = false
-		case <-fire:
-			fire, x.timedOut = nil, true
-			x.send(x.sig)
-			if d := x.killAfter; d > 0 {
-				x.killAfter = 0
-				set(d)
-				x.sig = proc.SIGKILL
+	for status := 0; ; {
+		err := t.Rest(func() (err error) {
+			status, err = t.WaitUntil(child, x.Deadline)
+			return err
+		})
+		switch {
+		case err == nil && x.TimedOut && child.Signaled() == proc.SIGKILL:
+			return status
+		case err == nil && x.TimedOut && !x.Preserve:
+			return 124
+		case err == nil:
+			return status
+		case errors.Is(err, syscall.ETIMEDOUT):
+			x.TimedOut, x.Deadline = true, time.Time{}
+			x.send(t, child, x.Sig)
+			if x.KillAfter > 0 {
+				x.Deadline, x.KillAfter, x.Sig = t.Sandbox().Now().Add(x.KillAfter), 0, proc.SIGKILL
 			}
-		case <-t.Interrupt():
+		case errors.Is(err, syscall.EINTR):
 			t.Check()
 			for _, s := range t.TakeSignals() {
 				if s == proc.SIGALRM {
-					x.timedOut, s = true, x.sig
+					x.TimedOut, s = true, x.Sig
 				}
-				x.send(s)
+				x.send(t, child, s)
 			}
+		default:
+			return 125
 		}
 	}
-	if timer != nil {
-		timer.Stop()
-	}
-	t.TakeSignals()
-	status, err := t.WaitQuiet(x.child)
-	if err != nil {
-		return 125
-	}
-	switch {
-	case x.timedOut && x.child.Signaled() == proc.SIGKILL:
-		return status
-	case x.timedOut && !x.preserve:
-		return 124
-	}
-	return status
 }
 
 // send sends a signal to the command and, unless it runs in the foreground, to all that it started.
-func (x *timeouter) send(sig int) {
-	if x.verbose && x.timedOut {
-		x.t.Warn("sending signal %s to command %s", signalWord(sig), tool.Quote(x.name))
+func (x *timing) send(t *tool.T, child *proc.Process, sig int) {
+	if x.Verbose && x.TimedOut {
+		t.Warn("sending signal %s to command %s", signalWord(sig), tool.Quote(x.Name))
 	}
-	x.t.Signal(x.child.Pid(), sig)
-	if x.foreground {
+	t.Signal(child.Pid(), sig)
+	if x.Foreground {
 		return
 	}
 	if sig != proc.SIGKILL {
-		x.t.SetSignal(sig, proc.Ignore)
+		t.SetSignal(sig, proc.Ignore)
 	}
-	for _, p := range x.t.Sandbox().Processes() { // not this process itself, which reports
-		if p.Pgid() == x.t.Pgid() && p.Pid() != x.t.Pid() && p.Pid() != x.child.Pid() {
-			x.t.Signal(p.Pid(), sig)
+	for _, p := range t.Sandbox().Processes() { // not this process itself, which reports
+		if p.Pgid() == t.Pgid() && p.Pid() != t.Pid() && p.Pid() != child.Pid() {
+			t.Signal(p.Pid(), sig)
 		}
 	}
 	if sig != proc.SIGKILL {
-		x.t.Signal(x.child.Pid(), proc.SIGCONT)
+		t.Signal(child.Pid(), proc.SIGCONT)
 	}
 }
 

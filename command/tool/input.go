@@ -56,6 +56,13 @@ func (t *T) OpenFile(name string) (*Input, error) {
 	return &Input{Name: name, File: f, t: t}, nil
 }
 
+// InputAt returns what is open as a descriptor as an input of that name, as Open had returned it.
+func (t *T) InputAt(name string, fd int) *Input {
+	in := &Input{Name: name, t: t, std: name == "-" && fd == 0}
+	in.File, _ = t.Process.File(fd)
+	return in
+}
+
 // Read implements io.Reader.
 func (in *Input) Read(p []byte) (int, error) {
 	if in.std {
