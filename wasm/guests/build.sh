@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# build.sh [GUEST…]: builds the WebAssembly guests into dist/ from the sources of Debian 12, with Debian's own clang.
+#
+# A finished guest is kept in ${AGENTRUN_CACHE:-$HOME/.cache/agentrun} under the hash of all that it is made from, so that a second run
+# does nothing. Packages are installed only when something is missing, and only as root; otherwise the script says what to install.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${AGENTRUN_CACHE:-$HOME/.cache/agentrun}
+llvm=14
+jobs=$(nproc)
+mkdir -p "$cache" "$here/dist"
+
+say() { printf 'guests: %s\n' "$*"; }
+die() { printf 'guests: error: %s\n' "$*" >&2; exit 1; }
+
+# tools makes sure of the compilers.
+tools() {
+	local missing=()
+	command -v clang-$llvm >/dev/null || missing+=(clang-$llvm)
+	command -v wasm-ld-$llvm >/dev/null || missing+=(lld-$llvm)
+	command -v llvm-ar-$llvm >/dev/null || missing+=(llvm-$llvm)
+	[ -e /usr/lib/wasm32-wasi/libc.a ] || missing+=(wasi-libc)
+	ls /usr/lib/llvm-$llvm/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a >/dev/null 2>&1 || missing+=(libclang-rt-$llvm-dev-wasm32)
+	[ -x /usr/bin/python3.11 ] || missing+=(python3.11)
+	command -v make >/dev/null || missing+=(make)
+	command -v dpkg-source >/dev/null || missing+=(dpkg-dev)
+	command -v tclsh >/dev/null || missing+=(tcl)
+	command -v xz >/dev/null || missing+=(xz-utils)
+	[ ${#missing[@]} -gt 0 ] || return 0
+	command -v apt-get >/dev/null || die "this needs Debian 12 or its packages: ${missing[*]}"
+	[ "$(id -u)" = 0 ] || die "missing packages: run 'apt-get install ${missing[*]}' as root, then run again"
+	say "Debian packages: ${missing[*]}"
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# The sources, pinned by their hashes: package, file, sha256.
+sources='
+python3.11 python3.11_3.11.2.orig.tar.gz 2411c74bda5bbcfcddaf4531f66d1adc73f247f529aee981b029513aefdbf849
+sqlite3 sqlite3_3.40.1.orig.tar.xz aaa776260ab4dc976db34aa7891819484c8676b5b2783123ebc6301e2ca5d655
+zlib zlib_1.2.13.dfsg.orig.tar.bz2 71feb7947e3c00ef125f83b79a4e529bde31171e5babe48b391f06758d1ab0a1
+bzip2 bzip2_1.0.8.orig.tar.gz ab5a03176ee106d3f0fa90e381da478ddae405918153cca248e682cd0c4a2269
+xz-utils xz-utils_5.4.1.orig.tar.xz 5d9827aa1875b21c288f78864bb26d2650b436ea8d2cad364e4921eb6266a5a5
+'
+
+# source PACKAGE unpacks a package's original source into ./PACKAGE. apt is given lists of its own, so that the system's stay as they are.
+source_of() {
+	local package=$1 file sum from=$cache/guest-sources
+	read -r file sum < <(awk -v p="$package" '$1 == p { print $2, $3 }' <<<"$sources")
+	mkdir -p "$from"
+	if ! (cd "$from" && sha256sum --status -c <<<"$sum  $file" 2>/dev/null); then
+		say "fetching the source of $package"
+		mkdir -p apt/lists/partial apt/cache/archives/partial
+		echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main" >apt/sources.list
+		printf 'Dir::Etc::sourcelist "%s";\nDir::Etc::sourceparts "/dev/null";\nDir::State::lists "%s";\nDir::Cache "%s";\nAPT::Sandbox::User "%s";\n' \
+			"$PWD/apt/sources.list" "$PWD/apt/lists" "$PWD/apt/cache" "$(id -un)" >apt/conf
+		[ -e apt/done ] || APT_CONFIG=$PWD/apt/conf apt-get update -qq
+		touch apt/done
+		(cd "$from" && APT_CONFIG=$OLDPWD/apt/conf apt-get source -qq --download-only "$package" >/dev/null)
+		(cd "$from" && sha256sum --status -c <<<"$sum  $file") || die "the source of $package isn't the one that is pinned: $file"
+	fi
+	mkdir "$package"
+	tar xf "$from/$file" -C "$package" --strip-components=1
+}
+
+wasm_env() {
+	export CC="clang-$llvm --target=wasm32-wasi" CXX="clang++-$llvm --target=wasm32-wasi" CPP="clang-$llvm --target=wasm32-wasi -E"
+	export AR=llvm-ar-$llvm RANLIB=llvm-ranlib-$llvm LD=wasm-ld-$llvm
+	export PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=/nonexistent
+	inst=$PWD/inst
+	mkdir -p "$inst/lib" "$inst/include"
+	# The overlay of headers comes first: it completes those of WASI's libc.
+	posix="-isystem $here/posix/include -D_GNU_SOURCE -D_WASI_EMULATED_SIGNAL -D_WASI_EMULATED_GETPID -D_WASI_EMULATED_PROCESS_CLOCKS"
+}
+
+# library NAME FLAGS FILE… compiles sources into inst/lib/libNAME.a.
+library() {
+	local name=$1 flags=$2; shift 2
+	mkdir -p "obj-$name"
+	export FLAGS="-O2 -g0 -w $posix $flags" OBJ="obj-$name"
+	printf '%s\0' "$@" | xargs -0 -P "$jobs" -n 1 bash -c '$CC $FLAGS -c "$0" -o "$OBJ/$(basename "$0" .c).o"'
+	$AR rcs "$inst/lib/lib$name.a" "obj-$name"/*.o
+}
+
+python_libraries() {
+	library agentrun "" "$here"/posix/*.c
+	for p in zlib bzip2 xz-utils sqlite3; do source_of $p; done
+	library z "-Izlib -DHAVE_UNISTD_H" zlib/{adler32,compress,crc32,deflate,infback,inffast,inflate,inftrees,trees,uncompr,zutil}.c
+	cp zlib/{zlib,zconf}.h "$inst/include/"
+	library bz2 "-Ibzip2" bzip2/{blocksort,huffman,crctable,randtable,compress,decompress,bzlib}.c
+	cp bzip2/bzlib.h "$inst/include/"
+	(cd xz-utils && ./configure --host=wasm32-wasi --quiet --disable-shared --disable-threads --disable-xz --disable-xzdec --disable-lzmadec \
+		--disable-lzmainfo --disable-scripts --disable-doc --disable-nls --disable-assembler --prefix="$inst" CFLAGS="-O2 -g0 $posix" \
+		LIBS="-L$inst/lib -lagentrun" >log 2>&1 && make -j"$jobs" install >>log 2>&1) || { tail -20 xz-utils/log; die "xz-utils"; }
+	(cd sqlite3 && env -u CC -u CXX -u CPP -u AR -u RANLIB -u LD ./configure --disable-tcl --disable-readline --disable-load-extension >log 2>&1 && make sqlite3.c >>log 2>&1) ||
+		{ tail -20 sqlite3/log; die "sqlite3"; }
+	# One process at a time uses a database from here: dot-file locks stand in for record locks, which WASI lacks. No extensions are loaded.
+	library sqlite3 "-Isqlite3 -DSQLITE_THREADSAFE=0 -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_WAL=1 -DSQLITE_MAX_MMAP_SIZE=0 -DSQLITE_ENABLE_FTS5 \
+		-DSQLITE_ENABLE_FTS4 -DSQLITE_ENABLE_RTREE -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_COLUMN_METADATA -DSQLITE_ENABLE_DBSTAT_VTAB -DHAVE_READLINK=1 -DHAVE_LSTAT=1 \
+		-DHAVE_USLEEP=1 -DHAVE_FCHMOD=1 -DHAVE_UTIME=1" sqlite3/sqlite3.c
+	cp sqlite3/sqlite3.h "$inst/include/"
+}
+
+python() {
+	wasm_env
+	python_libraries
+	source_of python3.11
+	/usr/bin/python3.11 "$here/python/edit.py" python3.11
+	local exports='' f flags="-O2 -g0 $posix -I$here -I$inst/include -DPy_DEFAULT_RECURSION_LIMIT=1000"
+	for f in malloc free; do exports="$exports -Wl,--export=$f"; done
+	mkdir -p build/Modules
+	cp "$here/python/Setup.local" build/Modules/
+	cp "$here"/python/*.c python3.11/Modules/
+	(
+		cd build
+		export CONFIG_SITE=$here/python/config.site LDSHARED=$LD
+		export ZLIB_CFLAGS="-I$inst/include" ZLIB_LIBS="-L$inst/lib -lz" LIBLZMA_CFLAGS="-I$inst/include" LIBLZMA_LIBS="-L$inst/lib -llzma"
+		export BZIP2_CFLAGS="-I$inst/include" BZIP2_LIBS="-L$inst/lib -lbz2" LIBSQLITE3_CFLAGS="-I$inst/include" LIBSQLITE3_LIBS="-L$inst/lib -lsqlite3"
+		../python3.11/configure --host=wasm32-unknown-wasi --build=x86_64-pc-linux-gnu --with-build-python=/usr/bin/python3.11 --disable-ipv6 \
+			--with-suffix=.wasm --with-ensurepip=no --disable-test-modules --prefix=/usr --with-pymalloc \
+			CFLAGS="$flags" CPPFLAGS="$flags" LDFLAGS="-L$inst/lib" LIBS="-lagentrun" >configure.log 2>&1 || { tail -30 configure.log; die "configure of CPython"; }
+		make -j"$jobs" python.wasm LINKFORSHARED="-Wl,-z,stack-size=8388608 -Wl,--stack-first -Wl,--initial-memory=16777216 $exports" >make.log 2>&1 ||
+			{ grep -E 'error|undefined|duplicate' make.log | head -30; tail -5 make.log; die "build of CPython"; }
+	)
+	llvm-strip-$llvm -o "$1/python.wasm" build/python.wasm
+	make -C build pybuilddir.txt >>build/make.log 2>&1 || die "sysconfig of CPython"
+	/usr/bin/python3.11 "$here/python/pack.py" python3.11 build "$1/python.zip"
+}
+
+# guest NAME INPUT…: builds NAME unless the cache has it, and puts what it made into dist/.
+guest() {
+	local name=$1; shift
+	local key dir log
+	key=$(cd "$here" && find build.sh agentrun.h "$@" -type f ! -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
+	if [ ! -e "$cache/guest-$name-$key/done" ]; then
+		exec 9>"$cache/.guest-$name.lock"
+		flock 9
+	fi
+	if [ ! -e "$cache/guest-$name-$key/done" ]; then
+		tools
+		dir=$cache/.guest-$name.partial
+		say "building $name (once per version of its parts; a few minutes)"
+		rm -rf "$dir" && mkdir -p "$dir/out"
+		local start=$SECONDS
+		(cd "$dir" && "$name" "$dir/out")
+		touch "$dir/out/done"
+		rm -rf "$cache/guest-$name-$key"
+		mv "$dir/out" "$cache/guest-$name-$key"
+		[ -n "${AGENTRUN_KEEP:-}" ] || rm -rf "$dir"
+		say "$name built in $((SECONDS - start)) s"
+	fi
+	find "$cache/guest-$name-$key" -type f ! -name done -exec cp -u -t "$here/dist" {} +
+}
+
+[ $# -gt 0 ] || set -- python
+for g in "$@"; do
+	case $g in
+	python) guest python posix python ;;
+	*) die "no such guest: $g" ;;
+	esac
+done

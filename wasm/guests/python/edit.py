@@ -1,0 +1,60 @@
+"""edit.py SOURCE: the changes that CPython's source needs. Each names what it replaces; one that doesn't fit stops the build."""
+import pathlib
+import sys
+
+source = pathlib.Path(sys.argv[1])
+
+
+def edit(name, old, new, count=1):
+    path = source / name
+    text = path.read_text()
+    if new in text:
+        return
+    if text.count(old) != count:
+        sys.exit(f"edit.py: {name}: {old!r} is there {text.count(old)} times, not {count}")
+    path.write_text(text.replace(old, new))
+
+
+# Signals are taken where the interpreter looks anyway: the host sets eval_breaker, and interrupted calls check.
+edit("Python/ceval.c", """    struct _ceval_runtime_state *ceval = &runtime->ceval;
+
+    /* Pending signals */
+""", """    struct _ceval_runtime_state *ceval = &runtime->ceval;
+
+    /* First reset, then look: a signal that comes in between sets it again. */
+    COMPUTE_EVAL_BREAKER(tstate->interp, ceval, &tstate->interp->ceval);
+    agentrun_poll_signals();
+
+    /* Pending signals */
+""")
+edit("Python/ceval.c", "#include <stdbool.h>\n", "#include <stdbool.h>\n#include <signal.h>\n")
+edit("Modules/signalmodule.c", """    _Py_CHECK_EMSCRIPTEN_SIGNALS();
+    if (!_Py_atomic_load(&is_tripped)) {
+        return 0;
+    }
+
+    /*
+     * The is_tripped""", """    if (_Py_atomic_load_relaxed(&tstate->interp->ceval.eval_breaker)) {
+        agentrun_poll_signals();
+    }
+    if (!_Py_atomic_load(&is_tripped)) {
+        return 0;
+    }
+
+    /*
+     * The is_tripped""")
+
+# What the entry points of _agentrun.c call.
+edit("Python/pylifecycle.c", "static PyStatus init_sys_streams(PyThreadState *tstate);\n", """static PyStatus init_sys_streams(PyThreadState *tstate);
+PyStatus _PyAgentrun_InitStreams(PyThreadState *tstate) { return init_sys_streams(tstate); }
+""")
+edit("Modules/main.c", """/* --- pymain_main() ---------------------------------------------- */
+""", """void _PyAgentrun_RunMain(int *exitcode) { pymain_run_python(exitcode); }
+
+/* --- pymain_main() ---------------------------------------------- */
+""")
+
+# A sandbox has processes and homes, whatever other WASI hosts have.
+edit("Lib/subprocess.py", 'sys.platform not in {"emscripten", "wasi"}', 'sys.platform != "emscripten"')
+edit("Lib/site.py", 'sys.platform in {"emscripten", "vxworks", "wasi"}', 'sys.platform in {"emscripten", "vxworks"}')
+edit("Lib/sysconfig.py", 'sys.platform in {"emscripten", "vxworks", "wasi"}', 'sys.platform in {"emscripten", "vxworks"}')

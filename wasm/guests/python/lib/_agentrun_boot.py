@@ -1,0 +1,220 @@
+"""What happens in an interpreter that was initialised once and then copied, before and after a program runs in it.
+
+prepare() runs before the snapshot: it remembers what belongs to the interpreter itself. run() runs in a copy: it makes the process's own
+arguments, environment, directory and streams those of the interpreter, runs the program as CPython's main does, and cleans up as far as a program
+can tell. session() begins a session instead, in which the host sends one request after another.
+"""
+
+import _agentrun
+import builtins
+import os
+import sys
+
+REQUEST, RESULT = 1, 2
+
+_base = None  # names of modules that belong to the interpreter
+
+
+def prepare():
+    global _base
+    sys.modules.pop("_agentrun_boot", None)
+    sys.modules.pop("_agentrun", None)
+    _preload()
+    _base = frozenset(sys.modules)
+    main = sys.modules["__main__"].__dict__
+    for name in list(main):
+        if not name.startswith("__"):
+            del main[name]
+    import gc
+    sys.modules.pop("gc", None)
+    gc.collect()
+    gc.freeze()
+    return 0
+
+
+# Modules that programs often import are loaded before the snapshot and hidden: importing one only makes it visible, so that sys.modules is
+# as it would be. They are those whose loading has no effect but themselves.
+_COMMON = """json re collections functools itertools math datetime pathlib argparse subprocess shutil tempfile random string textwrap time
+typing dataclasses enum csv io hashlib base64 urllib.parse contextlib copy glob fnmatch operator statistics decimal struct
+traceback sqlite3 zlib logging uuid unittest asyncio""".split()
+_hidden = {}
+
+
+class _Hidden:
+    """The finder and loader of modules that are loaded but hidden."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        module = _hidden.get(name)
+        if module is None:
+            return None
+        # A module of the same name in a folder before the library's is meant by the program.
+        for folder in sys.path if path is None else ():
+            if folder == _LIBRARY:
+                break
+            if folder.endswith(".zip"):
+                continue
+            at = (folder or ".") + "/" + name
+            if _exists(at + ".py") or _exists(at):
+                return None
+        return _Spec(name, module)
+
+    @staticmethod
+    def invalidate_caches():
+        pass
+
+
+_LIBRARY = os.path.dirname(os.__file__)
+
+
+def _exists(path, stat=os.stat):
+    try:
+        stat(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _preload():
+    pass
+
+
+def _Spec(name, module):
+    return None
+
+
+def _environment():
+    env = _agentrun.environ()
+    os.environ._data.clear()
+    os.environ._data.update(env)
+    posix = sys.modules["posix"]
+    posix.environ.clear()
+    posix.environ.update(env)
+
+
+def _decode(b):
+    return b.decode("utf-8", "surrogateescape")
+
+
+def _request():
+    """The host's request: fields that are terminated by a NUL byte, each NAME=VALUE; arg may come many times."""
+    out = {"arg": []}
+    for field in _agentrun.call(REQUEST).split(b"\0")[:-1]:
+        name, _, value = _decode(field).partition("=")
+        if name == "arg":
+            out["arg"].append(value)
+        else:
+            out[name] = value
+    return out
+
+
+# Positions in sys.flags.
+_INSPECT, _INTERACTIVE, _DONT_WRITE, _NO_USER_SITE, _QUIET, _SAFE_PATH = 1, 2, 4, 5, 10, 16
+
+
+def _begin(q):
+    _environment()
+    flag = lambda name: int(q.get(name, "0"))
+    sys.argv = list(q["arg"])
+    sys.orig_argv = [_decode(a) for a in q["orig"].encode("utf-8", "surrogateescape").split(b"\x01")] if "orig" in q else list(q["arg"])
+    sys.executable = sys._base_executable = q.get("executable", "/usr/bin/python3")
+    sys.dont_write_bytecode = bool(flag("B"))
+    for position, name in ((_INSPECT, "i"), (_INTERACTIVE, "i"), (_DONT_WRITE, "B"), (_NO_USER_SITE, "s"), (_QUIET, "q")):
+        _agentrun.set_flag(position, flag(name))
+    _agentrun.set_flag(_SAFE_PATH, bool(flag("P")))
+    _agentrun.configure({
+        "run_command": q.get("command"), "run_module": q.get("module"), "run_filename": q.get("file"), "executable": sys.executable,
+        "argv": sys.argv, "buffered_stdio": 1 - flag("u"), "interactive": flag("i"), "inspect": flag("i"), "quiet": flag("q"),
+        "safe_path": flag("P"), "write_bytecode": 1 - flag("B"),
+    })
+    _agentrun.streams()
+    _site(flag("s"), q.get("path", ""))
+
+
+def _site(without_user, path):
+    """The parts of module site that depend on the user: PYTHONPATH, and the user's own folder of packages."""
+    site = sys.modules.get("site")
+    if path:
+        sys.path[0:0] = path.split(":")
+    if site is None:
+        return
+    site.USER_BASE = site.USER_SITE = None
+    site.ENABLE_USER_SITE = not without_user
+    if without_user:
+        return
+    base = os.environ.get("PYTHONUSERBASE") or os.path.expanduser("~/.local")
+    site.USER_BASE, site.USER_SITE = base, base + "/lib/python%d.%d/site-packages" % sys.version_info[:2]
+    if _exists(site.USER_SITE):
+        known = set(sys.path)
+        at = sys.path.index(_LIBRARY) + 1
+        rest = sys.path[at:]
+        del sys.path[at:]
+        site.addsitedir(site.USER_SITE, known)
+        # The user's folder comes before the system's, as site.main has it.
+        dynload = [p for p in rest if p.endswith("lib-dynload")]
+        sys.path[at:at] = dynload
+        sys.path.extend(p for p in rest if p not in sys.path)
+
+
+def _end():
+    """What Py_FinalizeEx does that a program can notice: exit handlers, then objects of its modules, then the streams."""
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        try:
+            threading._shutdown()
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+    import atexit
+    atexit._run_exitfuncs()
+    _flush()
+    main = sys.modules.get("__main__")
+    for name, module in reversed(list(sys.modules.items())):
+        if name not in _base and name not in _hidden and module is not main and hasattr(module, "__dict__") and not name.startswith("_agentrun"):
+            if not str(getattr(module, "__file__", "") or "").startswith(_LIBRARY):
+                _doomed.append(module)
+    if main is not None:
+        _agentrun.clear_module(main)
+    for module in _doomed:
+        _agentrun.clear_module(module)
+    import gc
+    gc.collect()
+    return _flush()
+
+
+_doomed = []
+
+
+def _flush():
+    """Flushes the streams; false if what was written is lost, which makes the status 120."""
+    ok = True
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None and not getattr(stream, "closed", False):
+                stream.flush()
+        except BaseException as e:
+            ok = False
+            if stream is sys.stdout:
+                try:
+                    sys.unraisablehook(_Unraisable(e, stream))
+                except BaseException:
+                    pass
+    return ok
+
+
+class _Unraisable:
+    def __init__(self, e, stream):
+        self.exc_type, self.exc_value, self.exc_traceback = type(e), e, e.__traceback__
+        self.err_msg, self.object = "Exception ignored in", stream
+
+
+def run():
+    q = _request()
+    _begin(q)
+    status = _agentrun.run()
+    # An interrupt that nobody caught, or the end of a pipe, must not stop the cleaning up half way.
+    try:
+        if not _end() and status == 0:
+            status = 120
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    return status
