@@ -97,12 +97,12 @@ def _decode(b):
 
 
 def _request():
-    """The host's request: fields that are terminated by a NUL byte, each NAME=VALUE; arg may come many times."""
-    out = {"arg": []}
+    """The host's request: fields that are terminated by a NUL byte, each NAME=VALUE; arg and orig may come many times."""
+    out = {"arg": [], "orig": []}
     for field in _agentrun.call(REQUEST).split(b"\0")[:-1]:
         name, _, value = _decode(field).partition("=")
-        if name == "arg":
-            out["arg"].append(value)
+        if name in ("arg", "orig"):
+            out[name].append(value)
         else:
             out[name] = value
     return out
@@ -116,7 +116,7 @@ def _begin(q):
     _environment()
     flag = lambda name: int(q.get(name, "0"))
     sys.argv = list(q["arg"])
-    sys.orig_argv = [_decode(a) for a in q["orig"].encode("utf-8", "surrogateescape").split(b"\x01")] if "orig" in q else list(q["arg"])
+    sys.orig_argv = list(q["orig"])
     sys.executable = sys._base_executable = q.get("executable", "/usr/bin/python3")
     sys.dont_write_bytecode = bool(flag("B"))
     for position, name in ((_INSPECT, "i"), (_INTERACTIVE, "i"), (_DONT_WRITE, "B"), (_NO_USER_SITE, "s"), (_QUIET, "q")):

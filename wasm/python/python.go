@@ -1,0 +1,182 @@
+// Package python is CPython as a program of sandboxes: python3 and what belongs to it.
+//
+// The interpreter is a WebAssembly guest (wasm/guests). It is initialised once in the life of an Interpreter; what every run starts from is a
+// snapshot of that, so a run is warm: its memory is mapped, not made. A command line that asks for something else than CPython's usual
+// initialisation (-E, -I, -S, -O, -X, -W …, most variables PYTHON*, a virtual environment) is cold: the guest's own main does it all.
+//
+// The standard library is a filesystem that sandboxes mount at LibraryPath.
+package python
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"syscall"
+
+	"agentrun.dev/errs"
+	"agentrun.dev/proc"
+	"agentrun.dev/vfs"
+	"agentrun.dev/wasm"
+	"agentrun.dev/wasm/guests"
+)
+
+// LibraryPath is where sandboxes mount the standard library.
+const LibraryPath = "/usr/lib/python3.11"
+
+// executable is where the interpreter says that it is, unless it was called by a path.
+const executable = "/usr/bin/python3"
+
+// Options describe an Interpreter.
+type Options struct {
+	// Runtime runs the guest; it is called when it is first needed, and once.
+	Runtime func() (*wasm.Runtime, error)
+}
+
+// Interpreter is what all runs of one host process share. All methods may be called concurrently.
+type Interpreter struct {
+	o       Options
+	library func() (*library, error)
+	module  func() (*wasm.Module, error)
+	warm    warm
+}
+
+// New returns an Interpreter. Nothing is read or compiled before it is needed.
+func New(o Options) *Interpreter {
+	in := &Interpreter{o: o}
+	in.library = sync.OnceValues(func() (*library, error) {
+		archive, err := guests.Read("python.zip")
+		if err != nil {
+			return nil, err
+		}
+		return openLibrary(archive)
+	})
+	in.module = sync.OnceValues(func() (*wasm.Module, error) {
+		code, err := guests.Read("python.wasm")
+		if err != nil {
+			return nil, err
+		}
+		r, err := o.Runtime()
+		if err != nil {
+			return nil, err
+		}
+		return r.Compile(context.Background(), code, wasm.CompileOptions{Name: "python3"})
+	})
+	return in
+}
+
+// Library returns the standard library, to be mounted read-only at LibraryPath. Errors: guests.ErrMissing.
+func (in *Interpreter) Library() (vfs.FS, error) { return in.library() }
+
+// Programs returns the commands by their names.
+func (in *Interpreter) Programs() map[string]proc.Program {
+	python := proc.Func(in.Run)
+	pip := proc.Func(func(p *proc.Process) int {
+		p.SetArgs(append([]string{"python3", "-m", "pip"}, p.Args()[1:]...))
+		return in.Run(p)
+	})
+	return map[string]proc.Program{"python3": python, "python": python, "python3.11": python, "pip": pip, "pip3": pip}
+}
+
+// Operations that the guest asks for by agentrun_call.
+const (
+	callRequest = 1 // what the run is to do
+)
+
+// Run is the program python3.
+func (in *Interpreter) Run(p *proc.Process) int {
+	fail := func(err error) int {
+		fmt.Fprintf(p.Stderr(), "%s: %v\n", p.Args()[0], err)
+		return 126
+	}
+	m, err := in.module()
+	if err != nil {
+		return fail(err)
+	}
+	req, ok := parse(p.Args()[1:], p.Environ())
+	if !ok || in.venv(p) {
+		return m.Run(p, wasm.Config{})
+	}
+	req.executable = where(p)
+	g, err := in.warm.start(in, m, p)
+	if err != nil {
+		return fail(err)
+	}
+	defer g.Close()
+	err = g.Configure(wasm.Config{Call: func(_ *proc.Process, op uint32, _ []byte) ([]byte, error) {
+		if op == callRequest {
+			return req.encode(p.Args()), nil
+		}
+		return nil, syscall.ENOSYS
+	}})
+	if err != nil {
+		return fail(err)
+	}
+	result, err := g.Call(p.Context(), "agentrun_run")
+	if err == nil {
+		return int(int32(result[0])) & 0xff
+	}
+	return ended(p, err)
+}
+
+// ended returns the exit status of a process whose interpreter didn't return.
+func ended(p *proc.Process, err error) int {
+	var exit *wasm.ExitError
+	var trap *wasm.TrapError
+	var killed *wasm.KilledError
+	switch {
+	case errors.As(err, &exit):
+		return exit.Status
+	case errors.As(err, &killed):
+		return 128 + killed.Signal
+	case errors.As(err, &trap):
+		fmt.Fprintf(p.Stderr(), "Fatal Python error: %v\n", err)
+		return wasm.TrapStatus
+	}
+	fmt.Fprintf(p.Stderr(), "%s: %v\n", p.Args()[0], err)
+	return 126
+}
+
+// where returns what sys.executable is to be.
+func where(p *proc.Process) string {
+	name := p.Args()[0]
+	switch {
+	case !strings.Contains(name, "/"):
+		return executable
+	case path.IsAbs(name):
+		return path.Clean(name)
+	}
+	return path.Join(p.Getwd(), name)
+}
+
+// venv tells whether the program was called by its name in a virtual environment, which the guest's own main finds.
+func (in *Interpreter) venv(p *proc.Process) bool {
+	name := where(p)
+	if name == executable {
+		return false
+	}
+	_, err := p.Stat(path.Join(path.Dir(name), "../pyvenv.cfg"))
+	return err == nil
+}
+
+// warm is the initialised interpreter.
+type warm struct{}
+
+// start returns an initialised interpreter that is bound to p.
+func (w *warm) start(in *Interpreter, m *wasm.Module, p *proc.Process) (*wasm.Instance, error) {
+	g, err := m.Instantiate(p, wasm.Config{})
+	if err != nil {
+		return nil, err
+	}
+	result, err := g.Call(p.Context(), "agentrun_init")
+	if err == nil && result[0] != 0 {
+		err = errs.Msg(errs.Other, "start", "python3", fmt.Sprintf("initialisation failed (%d)", int32(result[0])))
+	}
+	if err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
