@@ -384,7 +384,7 @@ func fdSeek(in *Instance, s []uint64) error {
 	if uint32(s[2]) > 2 {
 		return syscall.EINVAL
 	}
-	return in.seek(fd(s[0]), int64(s[1]), int(s[2]), s[3])
+	return in.seek(fd(s[0]), int64(s[1]), int(uint32(s[2])), s[3])
 }
 
 func (in *Instance) seek(n int, off int64, whence int, result uint64) error {

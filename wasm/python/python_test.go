@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"sort"
@@ -68,7 +69,7 @@ func sandbox(t testing.TB, limits proc.Limits) *proc.Sandbox {
 			return 0
 		}),
 		"cat": proc.Func(func(p *proc.Process) int {
-			data, _ := p.Drain(mustFile(p, 0), 1<<20)
+			data, _ := io.ReadAll(p.Stdin())
 			p.Stdout().Write(data)
 			return 0
 		}),
@@ -93,14 +94,6 @@ func sandbox(t testing.TB, limits proc.Limits) *proc.Sandbox {
 		s.Close(context.Background())
 	})
 	return s
-}
-
-func mustFile(p *proc.Process, fd int) vfs.File {
-	f, err := p.File(fd)
-	if err != nil {
-		panic(err)
-	}
-	return f
 }
 
 // run executes a command and returns its output, errors and status.

@@ -94,7 +94,7 @@ static PyObject *fork_exec(PyObject *self, PyObject *t)
 
 	struct fds fds = {.n = 0};
 	if (descriptors(&fds, std, close_fds, keep, errpipe_write)) return NULL;
-	struct agentrun_spawn s = {.fds = fds.pair, .fds_count = fds.n, .umask = umask, .pgid = pgid};
+	struct agentrun_spawn s = {.fds = fds.pair, .fds_count = fds.n, .umask = umask, .pgid = pgid < 0 ? 0 : pgid};
 	s.flags = (newsession ? AGENTRUN_SPAWN_SETSID : 0) | (pgid >= 0 ? AGENTRUN_SPAWN_PGROUP : 0);
 	PyObject *a = lay_bytes(args), *e = NULL, *d = NULL, *result = NULL;
 	if (!a || (env != Py_None && !(e = lay_bytes(env))) || (cwd != Py_None && !PyUnicode_FSConverter(cwd, &d))) goto end;

@@ -56,12 +56,16 @@ def setdefaulttimeout(t):
 class socket:
     """One end of a pair; any other is refused. What detach returns is only good for making another object of it."""
 
-    family, type, proto, timeout = AF_UNIX, SOCK_STREAM, 0, None
+    __slots__ = ("_read", "_write", "_timeout")
+    family, type, proto = AF_UNIX, SOCK_STREAM, 0
+    timeout = property(lambda self: self._timeout)
 
     def __init__(self, family=-1, type=-1, proto=-1, fileno=None):
         if not isinstance(fileno, tuple):
+            self._read = self._write = -1
             _denied()
         self._read, self._write = fileno
+        self._timeout = None
 
     def fileno(self):
         return self._read
@@ -84,16 +88,16 @@ class socket:
             view = view[_os.write(self._write, view):]
 
     def setblocking(self, flag):
-        self.timeout = None if flag else 0.0
+        self._timeout = None if flag else 0.0
 
     def settimeout(self, t):
-        self.timeout = t
+        self._timeout = t
 
     def gettimeout(self):
-        return self.timeout
+        return self._timeout
 
     def getblocking(self):
-        return self.timeout != 0.0
+        return self._timeout != 0.0
 
     def getpeername(self):
         return ""
