@@ -97,7 +97,7 @@ func fileFunctions() []hostFunc {
 			if uint32(s[0]) > 7 {
 				return syscall.EINVAL
 			}
-			return in.p.Access(name, int(s[0]))
+			return in.p.Access(name, int(uint32(s[0])))
 		}), nil},
 		{"mkdir", "iiii", "i", at(func(in *Instance, name string, s []uint64) error {
 			return in.p.Mkdir(name, vfs.Mode(s[0])&vfs.ModePerm)

@@ -100,7 +100,7 @@ AGENTRUN_IMPORT(setsid)(void);
 AGENTRUN_IMPORT(times)(int64_t out[4]); // CPU time of this process (user, system) and of children waited for
 AGENTRUN_IMPORT(rlimit)(uint32_t what, const uint64_t *set, uint64_t *get); // {soft, hard}; either may be NULL
 
-// Signals. A guest's handlers run when the guest asks: the host stores 1 into *word as soon as a signal is pending whose action is
+// Signals. A guest's handlers run when the guest asks: the host stores 1 into the first byte of *word as soon as a signal is pending whose action is
 // AGENTRUN_SIG_HANDLE, and a blocking call returns EINTR; the guest then takes the signals and runs what is to run.
 #define AGENTRUN_SIG_DFL 0
 #define AGENTRUN_SIG_IGN 1

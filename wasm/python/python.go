@@ -16,7 +16,6 @@ import (
 	"sync"
 	"syscall"
 
-	"agentrun.dev/errs"
 	"agentrun.dev/proc"
 	"agentrun.dev/vfs"
 	"agentrun.dev/wasm"
@@ -43,9 +42,13 @@ type Interpreter struct {
 	warm    warm
 }
 
+// Close waits for what is done in the background and lets go of the snapshots. No program may run any more.
+func (in *Interpreter) Close() { in.warm.close() }
+
 // New returns an Interpreter. Nothing is read or compiled before it is needed.
 func New(o Options) *Interpreter {
 	in := &Interpreter{o: o}
+	in.warm.first = sync.OnceValues(in.initialise)
 	in.library = sync.OnceValues(func() (*library, error) {
 		archive, err := guests.Read("python.zip")
 		if err != nil {
@@ -100,12 +103,7 @@ func (in *Interpreter) Run(p *proc.Process) int {
 		return m.Run(p, wasm.Config{})
 	}
 	req.executable = where(p)
-	g, err := in.warm.start(in, m, p)
-	if err != nil {
-		return fail(err)
-	}
-	defer g.Close()
-	err = g.Configure(wasm.Config{Call: func(_ *proc.Process, op uint32, _ []byte) ([]byte, error) {
+	g, err := in.start(p, wasm.Config{Call: func(_ *proc.Process, op uint32, _ []byte) ([]byte, error) {
 		if op == callRequest {
 			return req.encode(p.Args()), nil
 		}
@@ -114,6 +112,7 @@ func (in *Interpreter) Run(p *proc.Process) int {
 	if err != nil {
 		return fail(err)
 	}
+	defer g.Close()
 	result, err := g.Call(p.Context(), "agentrun_run")
 	if err == nil {
 		return int(int32(result[0])) & 0xff
@@ -126,9 +125,12 @@ func ended(p *proc.Process, err error) int {
 	var exit *wasm.ExitError
 	var trap *wasm.TrapError
 	var killed *wasm.KilledError
+	var other *wasm.ExecError
 	switch {
 	case errors.As(err, &exit):
 		return exit.Status
+	case errors.As(err, &other):
+		return other.Run(p)
 	case errors.As(err, &killed):
 		return 128 + killed.Signal
 	case errors.As(err, &trap):
@@ -161,22 +163,3 @@ func (in *Interpreter) venv(p *proc.Process) bool {
 	return err == nil
 }
 
-// warm is the initialised interpreter.
-type warm struct{}
-
-// start returns an initialised interpreter that is bound to p.
-func (w *warm) start(in *Interpreter, m *wasm.Module, p *proc.Process) (*wasm.Instance, error) {
-	g, err := m.Instantiate(p, wasm.Config{})
-	if err != nil {
-		return nil, err
-	}
-	result, err := g.Call(p.Context(), "agentrun_init")
-	if err == nil && result[0] != 0 {
-		err = errs.Msg(errs.Other, "start", "python3", fmt.Sprintf("initialisation failed (%d)", int32(result[0])))
-	}
-	if err != nil {
-		g.Close()
-		return nil, err
-	}
-	return g, nil
-}

@@ -118,7 +118,7 @@ func run(t testing.TB, s *proc.Sandbox, stdin string, args ...string) (out, errO
 
 func TestTry(t *testing.T) {
 	s := sandbox(t, proc.Limits{})
-	for _, c := range strings.Split(os.Getenv("TRY"), "\n") {
+	for _, c := range strings.Split(os.Getenv("TRY"), "\n%%\n") {
 		out, errOut, status := run(t, s, "", "python3", "-c", c)
 		t.Logf("%s\n%s%s-> %d", c, out, errOut, status)
 	}

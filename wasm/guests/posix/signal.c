@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
+#include <wasi/api.h>
 
 static struct sigaction actions[_NSIG];
 static sigset_t blocked;
@@ -107,7 +108,7 @@ static int64_t nanos(struct timeval t) { return (int64_t)t.tv_sec * 1000000000 +
 static struct timeval timeval(int64_t ns) { return (struct timeval){ns / 1000000000, ns % 1000000000 / 1000}; }
 int setitimer(int which, const struct itimerval *restrict v, struct itimerval *restrict old)
 {
-	int64_t was[2];
+	int64_t was[2] = {0};
 	if (which != ITIMER_REAL) return errno = EINVAL, -1;
 	if (fail(agentrun_itimer(v ? nanos(v->it_value) : -1, v ? nanos(v->it_interval) : 0, was))) return -1;
 	if (old) *old = (struct itimerval){.it_value = timeval(was[0]), .it_interval = timeval(was[1])};
@@ -120,6 +121,43 @@ unsigned alarm(unsigned seconds)
 	if (setitimer(ITIMER_REAL, &v, &old)) return 0;
 	return old.it_value.tv_sec + (old.it_value.tv_usec ? 1 : 0);
 }
+// WASI's libc reports an interrupted sleep as not supported.
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
+{
+	if (t->tv_sec < 0 || t->tv_nsec < 0 || t->tv_nsec >= 1000000000) return EINVAL;
+	struct timespec start, end;
+	clock_gettime(clock, &start);
+	int64_t wait = flags & TIMER_ABSTIME ? nanos_of(t) - nanos_of(&start) : nanos_of(t);
+	if (t->tv_sec > INT64_MAX / 1000000000 / 2) wait = INT64_MAX / 2;
+	if (wait <= 0) return 0;
+	__wasi_subscription_t sub = {.u.tag = __WASI_EVENTTYPE_CLOCK, .u.u.clock = {.id = __WASI_CLOCKID_MONOTONIC, .timeout = wait}};
+	__wasi_event_t event = {0};
+	size_t n;
+	int e = __wasi_poll_oneoff(&sub, &event, 1, &n);
+	if (!e) e = event.error;
+	if (e == EINTR && left && !(flags & TIMER_ABSTIME)) {
+		clock_gettime(clock, &end);
+		int64_t rest = wait - (nanos_of(&end) - nanos_of(&start));
+		*left = timespec_of(rest > 0 ? rest : 0);
+	}
+	return e;
+}
+int nanosleep(const struct timespec *t, struct timespec *left)
+{
+	int e = clock_nanosleep(CLOCK_REALTIME, 0, t, left);
+	return e ? (errno = e, -1) : 0;
+}
+unsigned sleep(unsigned seconds)
+{
+	struct timespec t = {.tv_sec = seconds}, left = {0};
+	return nanosleep(&t, &left) ? left.tv_sec : 0;
+}
+int usleep(unsigned us)
+{
+	struct timespec t = {us / 1000000, us % 1000000 * 1000};
+	return nanosleep(&t, NULL);
+}
+
 int pause(void)
 {
 	struct timespec t = {.tv_sec = 1 << 30};

@@ -1,6 +1,7 @@
 // Module _agentrun, and the entry points that the host calls in an interpreter that is initialised once and then copied:
 //
 //	agentrun_init   initialises it; the instance rests afterwards, and a snapshot of it is what every run starts from
+//	agentrun_preload loads and hides modules that programs often import, for a better snapshot
 //	agentrun_run    one command line, as main would after its own initialisation; returns the exit status
 //	agentrun_enter  hands the host's request to the callable set by _agentrun.set_entry; returns its result
 //
@@ -177,7 +178,7 @@ static void signals(void)
 	agentrun_sigaction(SIGXFSZ, AGENTRUN_SIG_IGN, &old);
 }
 
-static void watch(void) { agentrun_watch_signals(&PyInterpreterState_Get()->ceval.eval_breaker); }
+static void watch(void) { agentrun_watch_signals((char *)&PyInterpreterState_Get()->ceval.eval_breaker + 1); }
 
 extern void __wasm_call_ctors(void);
 
@@ -211,6 +212,14 @@ static int call_status(PyObject *f)
 	long status = PyLong_AsLong(r);
 	Py_DECREF(r);
 	return (int)status;
+}
+
+int EXPORT(agentrun_preload)(void)
+{
+	PyObject *f = PyObject_GetAttrString(boot, "preload");
+	int status = call_status(f);
+	Py_XDECREF(f);
+	return status;
 }
 
 int EXPORT(agentrun_run)(void)

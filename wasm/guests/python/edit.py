@@ -15,13 +15,27 @@ def edit(name, old, new, count=1):
     path.write_text(text.replace(old, new))
 
 
-# Signals are taken where the interpreter looks anyway: the host sets eval_breaker, and interrupted calls check.
+# Signals are taken where the interpreter looks anyway: the host sets the second byte of eval_breaker, which is nobody else's, and interrupted
+# calls check it.
+edit("Python/ceval.c", """COMPUTE_EVAL_BREAKER(PyInterpreterState *interp,
+                     struct _ceval_runtime_state *ceval,
+                     struct _ceval_state *ceval2)
+{
+    _Py_atomic_store_relaxed(&ceval2->eval_breaker,
+        _Py_atomic_load""", """COMPUTE_EVAL_BREAKER(PyInterpreterState *interp,
+                     struct _ceval_runtime_state *ceval,
+                     struct _ceval_state *ceval2)
+{
+    _Py_atomic_store_relaxed(&ceval2->eval_breaker,
+        (_Py_atomic_load_relaxed(&ceval2->eval_breaker) & ~0xff)
+        | _Py_atomic_load""")
 edit("Python/ceval.c", """    struct _ceval_runtime_state *ceval = &runtime->ceval;
 
     /* Pending signals */
 """, """    struct _ceval_runtime_state *ceval = &runtime->ceval;
 
     /* First reset, then look: a signal that comes in between sets it again. */
+    _Py_atomic_store_relaxed(&tstate->interp->ceval.eval_breaker, 0);
     COMPUTE_EVAL_BREAKER(tstate->interp, ceval, &tstate->interp->ceval);
     agentrun_poll_signals();
 
@@ -34,7 +48,9 @@ edit("Modules/signalmodule.c", """    _Py_CHECK_EMSCRIPTEN_SIGNALS();
     }
 
     /*
-     * The is_tripped""", """    if (_Py_atomic_load_relaxed(&tstate->interp->ceval.eval_breaker)) {
+     * The is_tripped""", """    int breaker = _Py_atomic_load_relaxed(&tstate->interp->ceval.eval_breaker);
+    if (breaker & ~0xff) {
+        _Py_atomic_store_relaxed(&tstate->interp->ceval.eval_breaker, breaker & 0xff);
         agentrun_poll_signals();
     }
     if (!_Py_atomic_load(&is_tripped)) {
@@ -58,3 +74,19 @@ edit("Modules/main.c", """/* --- pymain_main() ---------------------------------
 edit("Lib/subprocess.py", 'sys.platform not in {"emscripten", "wasi"}', 'sys.platform != "emscripten"')
 edit("Lib/site.py", 'sys.platform in {"emscripten", "vxworks", "wasi"}', 'sys.platform in {"emscripten", "vxworks"}')
 edit("Lib/sysconfig.py", 'sys.platform in {"emscripten", "vxworks", "wasi"}', 'sys.platform in {"emscripten", "vxworks"}')
+
+# Error numbers are Linux's wherever Python code sees them; within C they stay those of WASI's libc.
+edit("Python/errors.c", """        if (filenameObject2 != NULL)
+            args = Py_BuildValue("(iOOiO)", i,""", """        if (filenameObject2 != NULL)
+            args = Py_BuildValue("(iOOiO)", agentrun_errno(i),""")
+edit("Python/errors.c", 'args = Py_BuildValue("(iOO)", i,', 'args = Py_BuildValue("(iOO)", agentrun_errno(i),')
+edit("Python/errors.c", """        assert(filenameObject2 == NULL);
+        args = Py_BuildValue("(iO)", i,""", """        assert(filenameObject2 == NULL);
+        args = Py_BuildValue("(iO)", agentrun_errno(i),""")
+edit("Objects/exceptions.c", "_code = PyLong_FromLong(CODE);", "_code = PyLong_FromLong(agentrun_errno(CODE));")
+edit("Modules/errnomodule.c", "PyObject *code = PyLong_FromLong(code_int);", "PyObject *code = PyLong_FromLong(agentrun_errno(code_int));")
+edit("Modules/_io/bufferedio.c", "eintr_int = PyLong_FromLong(EINTR);", "eintr_int = PyLong_FromLong(agentrun_errno(EINTR));")
+edit("Modules/_io/bufferedio.c", """"isn",
+                                errno, msg""", """"isn",
+                                agentrun_errno(errno), msg""")
+edit("Modules/posixmodule.c", "char *message = strerror(code);", "char *message = strerror(agentrun_errno_back(code));")

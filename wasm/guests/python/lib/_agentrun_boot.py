@@ -16,28 +16,34 @@ _base = None  # names of modules that belong to the interpreter
 
 
 def prepare():
-    global _base
     sys.modules.pop("_agentrun_boot", None)
     sys.modules.pop("_agentrun", None)
-    _preload()
-    _base = frozenset(sys.modules)
+    _settle()
+    return 0
+
+
+def _settle():
+    """Everything that is there by now belongs to the interpreter, not to a program."""
+    global _base
     main = sys.modules["__main__"].__dict__
     for name in list(main):
         if not name.startswith("__"):
             del main[name]
     import gc
     sys.modules.pop("gc", None)
+    _base = frozenset(sys.modules)
     gc.collect()
     gc.freeze()
-    return 0
 
 
-# Modules that programs often import are loaded before the snapshot and hidden: importing one only makes it visible, so that sys.modules is
-# as it would be. They are those whose loading has no effect but themselves.
-_COMMON = """json re collections functools itertools math datetime pathlib argparse subprocess shutil tempfile random string textwrap time
-typing dataclasses enum csv io hashlib base64 urllib.parse contextlib copy glob fnmatch operator statistics decimal struct
-traceback sqlite3 zlib logging uuid unittest asyncio""".split()
+# Modules that programs often import can be loaded before the snapshot, and hidden: importing one then only makes it visible, with those
+# that it imports itself, so that sys.modules is as it would be. Loading them has no effect beside themselves, but for those of _fresh.
+_COMMON = """json re collections functools itertools math datetime pathlib argparse subprocess shutil tempfile random string textwrap time typing
+dataclasses enum csv io hashlib base64 urllib.parse urllib.request contextlib copy glob fnmatch operator statistics decimal struct traceback sqlite3
+zlib logging uuid unittest asyncio threading concurrent.futures inspect heapq bisect pickle signal errno stat platform secrets html
+xml.etree.ElementTree configparser zipfile tarfile gzip ast types abc queue difflib pprint calendar fractions numbers signal""".split()
 _hidden = {}
+_needs = {}  # module: those that it imports
 
 
 class _Hidden:
@@ -52,19 +58,48 @@ class _Hidden:
         for folder in sys.path if path is None else ():
             if folder == _LIBRARY:
                 break
-            if folder.endswith(".zip"):
+            if folder.endswith("/python311.zip"):
                 continue
             at = (folder or ".") + "/" + name
             if _exists(at + ".py") or _exists(at):
                 return None
-        return _Spec(name, module)
+        return _Spec(name, _Hidden)
+
+    @staticmethod
+    def create_module(spec):
+        module = _hidden[spec.name]
+        spec.loader_state = module.__spec__
+        return module
+
+    @staticmethod
+    def exec_module(module):
+        module.__spec__ = module.__spec__.loader_state
+        todo = [module.__name__]
+        while todo:
+            name = todo.pop()
+            found = _hidden.pop(name, None)
+            if found is None:
+                continue
+            if name != module.__name__:
+                sys.modules.setdefault(name, found)
+            fresh = _fresh.get(name)
+            if fresh is not None:
+                fresh(found)
+            todo.extend(_needs.get(name, ()))
 
     @staticmethod
     def invalidate_caches():
         pass
 
 
+def _log_start(module):
+    import time
+    module._startTime = time.time()
+
+
+_fresh = {"random": lambda module: module.seed(), "logging": _log_start}
 _LIBRARY = os.path.dirname(os.__file__)
+_Spec = type(os.__spec__)
 
 
 def _exists(path, stat=os.stat):
@@ -75,12 +110,42 @@ def _exists(path, stat=os.stat):
     return True
 
 
-def _preload():
-    pass
+def preload():
+    before = set(sys.modules)
+    original = builtins.__import__
 
+    def record(name, globals=None, locals=None, fromlist=(), level=0):
+        result = original(name, globals, locals, fromlist, level)
+        importer = (globals or {}).get("__name__")
+        if importer is not None:
+            needs = _needs.setdefault(importer, set())
+            if level:
+                package = (globals.get("__package__") or importer).split(".")
+                name = ".".join(package[:len(package) - level + 1] + ([name] if name else []))
+            part = ""
+            for piece in name.split("."):
+                part += piece
+                needs.add(part)
+                part += "."
+            for item in fromlist or ():
+                needs.add(name + "." + item)
+        return result
 
-def _Spec(name, module):
-    return None
+    builtins.__import__ = record
+    try:
+        for name in _COMMON:
+            original(name)
+    finally:
+        builtins.__import__ = original
+    for name in list(sys.modules):
+        if name not in before:
+            _hidden[name] = sys.modules.pop(name)
+    for name, needs in list(_needs.items()):
+        _needs[name] = tuple(n for n in needs if n in _hidden)
+    # A module's attribute for a submodule stays: that is how the submodule was seen by those that imported it.
+    sys.meta_path.insert(0, _Hidden)
+    _settle()
+    return 0
 
 
 def _environment():
@@ -169,7 +234,7 @@ def _end():
     _flush()
     main = sys.modules.get("__main__")
     for name, module in reversed(list(sys.modules.items())):
-        if name not in _base and name not in _hidden and module is not main and hasattr(module, "__dict__") and not name.startswith("_agentrun"):
+        if name not in _base and module is not main and hasattr(module, "__dict__") and not name.startswith("_agentrun"):
             if not str(getattr(module, "__file__", "") or "").startswith(_LIBRARY):
                 _doomed.append(module)
     if main is not None:

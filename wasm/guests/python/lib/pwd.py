@@ -2,8 +2,7 @@
 
 from collections import namedtuple
 
-struct_passwd = namedtuple("struct_passwd", "pw_name pw_passwd pw_uid pw_gid pw_gecos pw_dir pw_shell")
-struct_passwd.__module__ = "pwd"
+struct_passwd = namedtuple("struct_passwd", "pw_name pw_passwd pw_uid pw_gid pw_gecos pw_dir pw_shell", module="pwd")
 
 
 def getpwall():
