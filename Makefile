@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build setup check unit race e2e suites docs test demo bench soak clean help
+.PHONY: build guests setup check unit race e2e suites docs test demo bench soak clean help
 
 # Packages whose tests are about several goroutines at once: these run once more under the race detector.
 RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./proc/... ./serve/...
@@ -12,8 +12,12 @@ SEED := -rapid.seed=20261121
 # What `make unit` leaves to the targets below it: they need third-party tools.
 UNIT = $$(go list ./... | grep -v -e '/test/\(e2e\|suites\|docs\)$$' -e '/bucket$$' -e '/bucket/tree$$' -e '/vfs/\(bucket\|host\|mem\)fs$$')
 
-build: ## build bin/agentrun
+build: ## build bin/agentrun, with the guests if they can be built here
+	@wasm/guests/build.sh || echo "building without the interpreters: python3 will say so"
 	go build -trimpath -o bin/agentrun ./cmd/agentrun
+
+guests: ## build the WebAssembly interpreters into wasm/guests/dist, from Debian's sources, cached
+	wasm/guests/build.sh
 
 setup: ## install the third-party tools that the tests run into a cache, pinned by version
 	test/setup.sh

@@ -26,6 +26,7 @@ func run() int {
 		Getenv:    os.Getenv,
 		ConfigDir: os.UserConfigDir,
 		HomeDir:   os.UserHomeDir,
+		CacheDir:  os.UserCacheDir,
 	}
 	return app.Run(context.Background(), os.Args[1:])
 }

@@ -233,6 +233,11 @@ func load(r io.Reader, commands proc.Commands, restore func(kind string, data []
 			m.FS = dev
 		case "agentrun":
 			m.FS = bin
+			for _, with := range mountsOf(commands) {
+				if with.Path == m.Path {
+					m.FS = with.FS
+				}
+			}
 		}
 		return openable(m)
 	})

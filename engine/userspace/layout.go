@@ -39,12 +39,28 @@ func layout(ctx context.Context, o *Options) (ns *vfs.Namespace, own *memfs.FS, 
 	if empty(ctx, ns, "/bin") {
 		mounts = append(mounts, vfs.Mount{Path: "/bin", FS: proc.NewBin(o.Commands), Source: "bin", Type: "agentrun", ReadOnly: true})
 	}
+	for _, m := range mountsOf(o.Commands) {
+		if empty(ctx, ns, m.Path) && makeDir(ctx, ns, m.Path) {
+			mounts = append(mounts, m)
+		}
+	}
 	for _, m := range mounts {
 		if err := mount(ctx, ns, openable(m)); err != nil {
 			return nil, nil, err
 		}
 	}
 	return ns, own, nil
+}
+
+// makeDir makes a directory and those above it, and tells whether it is there now: a root that can't be written to may lack it.
+func makeDir(ctx context.Context, ns *vfs.Namespace, dir string) bool {
+	for i := 1; i <= len(dir); i++ {
+		if i == len(dir) || dir[i] == '/' {
+			ns.Mkdir(ctx, vfs.Cred{}, "", dir[:i], 0o755)
+		}
+	}
+	_, err := ns.ReadDir(ctx, vfs.Cred{}, "", dir)
+	return err == nil
 }
 
 // openable lets FIFOs and devices on a volume be opened.

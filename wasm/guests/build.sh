@@ -123,40 +123,57 @@ python() {
 		make -j"$jobs" python.wasm LINKFORSHARED="-Wl,-z,stack-size=8388608 -Wl,--stack-first -Wl,--initial-memory=16777216 $exports" >make.log 2>&1 ||
 			{ grep -E 'error|undefined|duplicate' make.log | head -30; tail -5 make.log; die "build of CPython"; }
 	)
-	llvm-strip-$llvm -o "$1/python.wasm" build/python.wasm
+	llvm-strip-$llvm -o "$1/dist/python.wasm" build/python.wasm
 	make -C build pybuilddir.txt >>build/make.log 2>&1 || die "sysconfig of CPython"
-	/usr/bin/python3.11 "$here/python/pack.py" python3.11 build "$1/python.zip"
+	cp build/build/lib.*/_sysconfigdata*.py python3.11/Lib/
+	rm -rf python3.11/Lib/test
+	mv python3.11/Lib "$1/Lib"
 }
 
-# guest NAME INPUT…: builds NAME unless the cache has it, and puts what it made into dist/.
+# library_of_python packs the standard library: it changes more often than the interpreter, and is made in seconds.
+library_of_python() { /usr/bin/python3.11 "$here/python/pack.py" "$(made python)/Lib" "$1/dist/python.zip"; }
+
+# made NAME prints the folder where the cache has a guest, which depends on the hash of what it is made from.
+made() { printf '%s/guest-%s-%s' "$cache" "$1" "$(key_of "$1")"; }
+
+# key_of NAME prints that hash.
+key_of() {
+	local inputs
+	case $1 in
+	python) inputs=(build.sh agentrun.h posix python/_*.c python/edit.py python/config.site python/Setup.local) ;;
+	library_of_python) inputs=(build.sh agentrun.h posix python) ;;
+	esac
+	(cd "$here" && find "${inputs[@]}" -type f ! -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
+}
+
+# guest NAME builds NAME unless the cache has it, and puts what it made into dist/.
 guest() {
-	local name=$1; shift
-	local key dir log
-	key=$(cd "$here" && find build.sh agentrun.h "$@" -type f ! -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
-	if [ ! -e "$cache/guest-$name-$key/done" ]; then
+	local name=$1 to dir start
+	to=$(made "$name")
+	if [ ! -e "$to" ]; then
 		exec 9>"$cache/.guest-$name.lock"
-		flock 9
+		flock 9 # keeps two runs at once from building the same thing twice
 	fi
-	if [ ! -e "$cache/guest-$name-$key/done" ]; then
+	if [ ! -e "$to" ]; then
 		tools
 		dir=$cache/.guest-$name.partial
-		say "building $name (once per version of its parts; a few minutes)"
-		rm -rf "$dir" && mkdir -p "$dir/out"
-		local start=$SECONDS
+		say "building $name (once per version of its parts; it may take minutes)"
+		rm -rf "$dir" && mkdir -p "$dir/out/dist"
+		start=$SECONDS
 		(cd "$dir" && "$name" "$dir/out")
-		touch "$dir/out/done"
-		rm -rf "$cache/guest-$name-$key"
-		mv "$dir/out" "$cache/guest-$name-$key"
-		[ -n "${AGENTRUN_KEEP:-}" ] || rm -rf "$dir"
+		mv "$dir/out" "$to"
+		rm -rf "$dir"
 		say "$name built in $((SECONDS - start)) s"
 	fi
-	find "$cache/guest-$name-$key" -type f ! -name done -exec cp -u -t "$here/dist" {} +
+	for file in "$to"/dist/*; do
+		cmp -s "$file" "$here/dist/${file##*/}" || cp "$file" "$here/dist/"
+	done
 }
 
 [ $# -gt 0 ] || set -- python
 for g in "$@"; do
 	case $g in
-	python) guest python posix python ;;
+	python) guest python && guest library_of_python ;;
 	*) die "no such guest: $g" ;;
 	esac
 done

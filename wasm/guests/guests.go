@@ -24,3 +24,13 @@ func Read(name string) ([]byte, error) {
 	}
 	return data, err
 }
+
+// Has tells whether a file of dist is there.
+func Has(name string) bool {
+	f, err := dist.Open("dist/" + name)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}

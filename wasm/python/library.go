@@ -20,9 +20,12 @@ import (
 // library is the standard library as a read-only filesystem: a tree whose files are unpacked from an archive when they are opened. One serves
 // any number of sandboxes. Contents that were read are kept, up to cacheLimit bytes: the same modules are imported again and again.
 type library struct {
-	nodes  []node
-	time   time.Time
-	cached atomic.Int64
+	archive func() ([]byte, error)
+	once    sync.Once
+	err     error
+	nodes   []node
+	time    time.Time
+	cached  atomic.Int64
 }
 
 const cacheLimit = 32 << 20
@@ -37,24 +40,31 @@ type node struct {
 	data     atomic.Pointer[[]byte]
 }
 
-// openLibrary reads an archive's table of contents.
-func openLibrary(archive []byte) (*library, error) {
-	z, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+// newLibrary returns a library whose archive's table of contents is read when somebody first looks.
+func newLibrary(archive func() ([]byte, error)) *library {
+	return &library{archive: archive, time: time.Date(2023, 2, 7, 0, 0, 0, 0, time.UTC)}
+}
+
+func (l *library) load() error {
+	data, err := l.archive()
 	if err != nil {
-		return nil, errs.New(errs.Corrupt, "open", "the Python library", err)
+		return err
 	}
-	l := &library{nodes: make([]node, 0, len(z.File)*5/4+64), time: time.Date(2023, 2, 7, 0, 0, 0, 0, time.UTC)}
+	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return errs.New(errs.Corrupt, "open", "the Python library", err)
+	}
+	l.nodes = make([]node, 0, len(z.File)*5/4+64)
 	dirs := map[string]vfs.Ino{".": l.add("", nil)}
 	for _, f := range z.File {
-		if strings.HasSuffix(f.Name, "/") {
-			continue
+		if !strings.HasSuffix(f.Name, "/") {
+			l.enter(dirs, path.Dir(f.Name), path.Base(f.Name), f)
 		}
-		l.enter(dirs, path.Dir(f.Name), path.Base(f.Name), f)
 	}
 	for i := range l.nodes {
 		slices.SortFunc(l.nodes[i].list, func(a, b vfs.DirEntry) int { return strings.Compare(a.Name, b.Name) })
 	}
-	return l, nil
+	return nil
 }
 
 func (l *library) add(name string, f *zip.File) vfs.Ino {
@@ -86,6 +96,9 @@ func (l *library) enter(dirs map[string]vfs.Ino, dir, name string, f *zip.File) 
 }
 
 func (l *library) node(ino vfs.Ino) (*node, error) {
+	if l.once.Do(func() { l.err = l.load() }); l.err != nil {
+		return nil, syscall.EIO
+	}
 	if ino < 1 || int(ino) > len(l.nodes) {
 		return nil, syscall.ESTALE
 	}
@@ -146,6 +159,9 @@ func (l *library) Lookup(_ context.Context, dir vfs.Ino, name string) (vfs.Attr,
 }
 
 func (l *library) GetAttr(_ context.Context, ino vfs.Ino) (vfs.Attr, error) {
+	if ino == l.Root() { // without looking into the archive: everybody who mounts it asks this
+		return l.attr(ino, &node{}), nil
+	}
 	n, err := l.node(ino)
 	if err != nil {
 		return vfs.Attr{}, err

@@ -37,7 +37,7 @@ type Options struct {
 // Interpreter is what all runs of one host process share. All methods may be called concurrently.
 type Interpreter struct {
 	o       Options
-	library func() (*library, error)
+	library *library
 	module  func() (*wasm.Module, error)
 	warm    warm
 }
@@ -49,13 +49,7 @@ func (in *Interpreter) Close() { in.warm.close() }
 func New(o Options) *Interpreter {
 	in := &Interpreter{o: o}
 	in.warm.first = sync.OnceValues(in.initialise)
-	in.library = sync.OnceValues(func() (*library, error) {
-		archive, err := guests.Read("python.zip")
-		if err != nil {
-			return nil, err
-		}
-		return openLibrary(archive)
-	})
+	in.library = newLibrary(func() ([]byte, error) { return guests.Read("python.zip") })
 	in.module = sync.OnceValues(func() (*wasm.Module, error) {
 		code, err := guests.Read("python.wasm")
 		if err != nil {
@@ -70,8 +64,13 @@ func New(o Options) *Interpreter {
 	return in
 }
 
-// Library returns the standard library, to be mounted read-only at LibraryPath. Errors: guests.ErrMissing.
-func (in *Interpreter) Library() (vfs.FS, error) { return in.library() }
+// Library returns the standard library, to be mounted read-only at LibraryPath; nil if it isn't part of this build.
+func (in *Interpreter) Library() vfs.FS {
+	if !guests.Has("python.zip") {
+		return nil
+	}
+	return in.library
+}
 
 // Programs returns the commands by their names.
 func (in *Interpreter) Programs() map[string]proc.Program {
@@ -162,4 +161,3 @@ func (in *Interpreter) venv(p *proc.Process) bool {
 	_, err := p.Stat(path.Join(path.Dir(name), "../pyvenv.cfg"))
 	return err == nil
 }
-

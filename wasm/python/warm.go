@@ -119,17 +119,13 @@ func snapshot(p *proc.Process, g *wasm.Instance, function string) (*wasm.Snapsho
 // within runs f as a process of a sandbox that has the library, no commands, and no streams but an output that is thrown away.
 func (in *Interpreter) within(f func(p *proc.Process) error) error {
 	ctx := context.Background()
-	library, err := in.library()
-	if err != nil {
-		return err
-	}
 	ns := vfs.NewNamespace(vfs.Mount{FS: memfs.New(memfs.Options{})})
 	for _, d := range []string{"/usr", "/usr/lib", LibraryPath} {
 		if err := ns.Mkdir(ctx, vfs.Cred{}, "", d, 0o755); err != nil {
 			return errs.New(errs.Other, "start", "python3", err)
 		}
 	}
-	if err := ns.Mount(ctx, vfs.Mount{Path: LibraryPath, FS: library, ReadOnly: true}); err != nil {
+	if err := ns.Mount(ctx, vfs.Mount{Path: LibraryPath, FS: in.library, ReadOnly: true}); err != nil {
 		return errs.New(errs.Other, "start", "python3", err)
 	}
 	sb, err := proc.New(proc.Options{Namespace: ns, Commands: none{}})

@@ -1,4 +1,4 @@
-"""pack.py SOURCE BUILD OUT.zip: puts the standard library into an archive, with its compiled files, as /usr/lib/python3.11 is to look.
+"""pack.py LIB OUT.zip: puts the standard library into an archive, with its compiled files, as /usr/lib/python3.11 is to look.
 
 Compiled files say that their source isn't to be compared with them: nothing changes there.
 """
@@ -9,7 +9,7 @@ import sys
 import tempfile
 import zipfile
 
-source, build, out = map(pathlib.Path, sys.argv[1:4])
+library, out = map(pathlib.Path, sys.argv[1:3])
 here = pathlib.Path(__file__).parent
 
 LEFT_OUT = {"test", "tests", "idlelib", "tkinter", "turtledemo", "__pycache__", "site-packages", "_bundled", "idle_test"}
@@ -55,11 +55,9 @@ def wheel(path):
 
 
 def everything():
-    files = dict(tree(source / "Lib"))
+    files = dict(tree(library))
     files.update(zones())
-    for path in sorted(build.glob("build/lib.*/_sysconfigdata*.py")):
-        files[path.name] = path.read_bytes()
-    for path in sorted((source / "Lib/ensurepip/_bundled").glob("pip-*.whl")):
+    for path in sorted((library / "ensurepip/_bundled").glob("pip-*.whl")):
         files.update(wheel(path))
     files.update(tree(here / "lib"))
     files["lib-dynload/README"] = b"All modules in C are part of the interpreter.\n"

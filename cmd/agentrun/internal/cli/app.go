@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 
@@ -42,6 +43,19 @@ type App struct {
 	Getenv         func(string) string
 	ConfigDir      func() (string, error)
 	HomeDir        func() (string, error)
+	CacheDir       func() (string, error)
+}
+
+// guestCache returns where compiled guests are kept, "" for nowhere.
+func (a *App) guestCache() string {
+	if a.CacheDir == nil {
+		return ""
+	}
+	dir, err := a.CacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "agentrun", "wasm")
 }
 
 // app is an App in a run.

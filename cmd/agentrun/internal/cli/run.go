@@ -15,6 +15,7 @@ import (
 	"agentrun.dev/client"
 	"agentrun.dev/cmd/agentrun/internal/sandbox"
 	"agentrun.dev/cmd/agentrun/internal/server"
+	"agentrun.dev/engine/userspace"
 	"agentrun.dev/errs"
 )
 
@@ -214,7 +215,9 @@ func (a *app) runRemote(ctx context.Context, e api.Exec) (err error) {
 
 // runHere runs the command in this process: over a store's buckets or, without one, in memory.
 func (a *app) runHere(ctx context.Context, data string, e api.Exec, hosts []sandbox.Host) (err error) {
-	s := sandbox.Spec{Args: e.Args, Env: e.Env, Dir: e.Dir, Hosts: hosts, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr}
+	guests := userspace.NewGuests(userspace.GuestOptions{CacheDir: a.guestCache()})
+	defer guests.Close()
+	s := sandbox.Spec{Guests: guests, Args: e.Args, Env: e.Env, Dir: e.Dir, Hosts: hosts, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr}
 	if data != "" {
 		store, err := server.OpenStore(ctx, data, server.StoreOptions{Existing: true})
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 func (a *app) up() *cobra.Command {
-	c := server.Config{Version: version()}
+	c := server.Config{Version: version(), GuestCache: a.guestCache()}
 	cmd := &cobra.Command{
 		Use:   "up [--data DIR] [--listen HOST:PORT] [--s3-listen HOST:PORT]",
 		Short: "Run a server until it is told to end",

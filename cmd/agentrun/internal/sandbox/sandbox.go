@@ -28,7 +28,8 @@ const endTimeout = 30 * time.Second
 // Spec is what to run. Paths of the sandbox are absolute and clean.
 type Spec struct {
 	Args, Env      []string
-	Dir            string // "" is Workspace
+	Dir            string            // "" is Workspace
+	Guests         *userspace.Guests // nil: sandboxes have none
 	Store          *bucket.Store
 	Buckets        []Bucket
 	Hosts          []Host
@@ -71,7 +72,11 @@ func Run(ctx context.Context, s Spec) (status int, err error) {
 			return 0, err
 		}
 	}
-	sb, err := userspace.New(ctx, userspace.Options{Volumes: mounts.list})
+	o := userspace.Options{Volumes: mounts.list}
+	if s.Guests != nil {
+		o.Commands = s.Guests
+	}
+	sb, err := userspace.New(ctx, o)
 	if err != nil {
 		return 0, err
 	}

@@ -5,17 +5,23 @@ import (
 
 	"agentrun.dev/bucket"
 	"agentrun.dev/cmd/agentrun/internal/sandbox"
+	"agentrun.dev/engine/userspace"
 	"agentrun.dev/serve/rest"
 )
 
 // runner runs the API's commands in sandboxes of this process.
-type runner struct{ store *bucket.Store }
+type runner struct {
+	store  *bucket.Store
+	guests *userspace.Guests
+}
 
-func newRunner(store *bucket.Store) rest.Runner { return &runner{store} }
+func newRunner(store *bucket.Store, guests *userspace.Guests) rest.Runner {
+	return &runner{store, guests}
+}
 
 // Run implements rest.Runner.
 func (r *runner) Run(ctx context.Context, c rest.Command) (int, error) {
-	s := sandbox.Spec{Args: c.Args, Env: c.Env, Dir: c.Dir, Store: r.store, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Signals: c.Signals}
+	s := sandbox.Spec{Guests: r.guests, Args: c.Args, Env: c.Env, Dir: c.Dir, Store: r.store, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Signals: c.Signals}
 	for _, m := range c.Mounts {
 		s.Buckets = append(s.Buckets, sandbox.Bucket{Info: m.Bucket, Path: m.Path, ReadOnly: m.ReadOnly})
 	}

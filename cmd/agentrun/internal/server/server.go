@@ -17,6 +17,7 @@ import (
 
 	"agentrun.dev/access"
 	"agentrun.dev/cmd/agentrun/internal/settings"
+	"agentrun.dev/engine/userspace"
 	"agentrun.dev/errs"
 	"agentrun.dev/serve/metrics"
 	"agentrun.dev/serve/rest"
@@ -26,6 +27,7 @@ import (
 // Config is what 'up' was asked for.
 type Config struct {
 	Data             string // directory of the store
+	GuestCache       string // where compiled guests are kept; "" for nowhere
 	Listen, S3Listen string // host:port of the API and of S3
 	TLSCert, TLSKey  string // files in PEM; both or neither
 	SelfSigned       bool   // serve TLS with a certificate of our own making
@@ -79,6 +81,7 @@ type Server struct {
 	CACert, CACertFile   string // of a self-signed server
 
 	store    *Store
+	guests   *userspace.Guests
 	servers  []*http.Server
 	active   sync.WaitGroup // requests, hijacked ones included
 	draining atomic.Bool
@@ -107,7 +110,7 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, errs.New(errs.Other, "up", c.Data, err)
 	}
-	s = &Server{failed: make(chan error, 2)}
+	s = &Server{failed: make(chan error, 2), guests: userspace.NewGuests(userspace.GuestOptions{CacheDir: c.GuestCache})}
 	// The store's lock comes first: it keeps a second process from writing anything into the directory.
 	if s.store, err = OpenStore(ctx, c.Data, StoreOptions{History: c.History, Log: c.Log}); err != nil {
 		return nil, err
@@ -206,7 +209,7 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) {
 		s3Endpoint = "https://:" + port
 	}
 	restHandler := rest.New(s.store.Store, keys, rest.Options{
-		Version: c.Version, S3Endpoint: s3Endpoint, Runner: newRunner(s.store.Store), Stored: s.store.Stored, Log: log,
+		Version: c.Version, S3Endpoint: s3Endpoint, Runner: newRunner(s.store.Store, s.guests), Stored: s.store.Stored, Log: log,
 		Metrics: m.Handler(), OpenMetrics: loopback(host),
 		Ready: func() error {
 			if s.draining.Load() {
@@ -282,5 +285,5 @@ func (s *Server) close() error {
 	}
 	s.serving.Wait()
 	s.active.Wait()
-	return s.store.Close()
+	return errors.Join(s.guests.Close(), s.store.Close())
 }
