@@ -137,14 +137,14 @@ library_of_python() { /usr/bin/python3.11 "$here/python/pack.py" "$(made python)
 made() { printf '%s/guest-%s-%s' "$cache" "$1" "$(key_of "$1")"; }
 
 # key_of NAME prints that hash.
-key_of() {
-	local inputs
+key_of() (
+	cd "$here"
 	case $1 in
 	python) inputs=(build.sh agentrun.h posix python/_*.c python/edit.py python/config.site python/Setup.local) ;;
 	library_of_python) inputs=(build.sh agentrun.h posix python) ;;
 	esac
-	(cd "$here" && find "${inputs[@]}" -type f ! -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
-}
+	find "${inputs[@]}" -type f ! -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16
+)
 
 # guest NAME builds NAME unless the cache has it, and puts what it made into dist/.
 guest() {

@@ -117,7 +117,7 @@ static PyObject *py_configure(PyObject *self, PyObject *d)
 	if (!PyDict_Check(d)) return PyErr_SetString(PyExc_TypeError, "a dict is needed"), NULL;
 	PyConfig *c = (PyConfig *)_PyInterpreterState_GetConfig(PyInterpreterState_Get());
 	if (set_text(&c->run_command, d, "run_command") || set_text(&c->run_module, d, "run_module") || set_text(&c->run_filename, d, "run_filename") ||
-	    set_text(&c->executable, d, "executable"))
+	    set_text(&c->executable, d, "executable") || set_text(&c->program_name, d, "program_name"))
 		return PyErr_Occurred() ? NULL : PyErr_NoMemory();
 	set_int(&c->buffered_stdio, d, "buffered_stdio");
 	set_int(&c->interactive, d, "interactive");

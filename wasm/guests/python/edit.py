@@ -90,3 +90,36 @@ edit("Modules/_io/bufferedio.c", """"isn",
                                 errno, msg""", """"isn",
                                 agentrun_errno(errno), msg""")
 edit("Modules/posixmodule.c", "char *message = strerror(code);", "char *message = strerror(agentrun_errno_back(code));")
+edit("Modules/main.c", "program_name, filename, errno, strerror(errno));", "program_name, filename, agentrun_errno(errno), strerror(errno));")
+
+# os.spawn* without fork.
+edit("Lib/os.py", 'if _exists("fork") and not _exists("spawnv") and _exists("execv"):', 'if not _exists("spawnv") and _exists("execv"):')
+lib = (source / "Lib/os.py").read_text()
+start = lib.index("        # Internal helper; func is the exec*() function to use\n")
+end = lib.index("    def spawnv(mode, file, args):")
+if "fork()" in lib[start:end]:
+    lib = lib[:start] + """        # Internal helper; func is the exec*() function that names the kind
+        if not isinstance(args, (tuple, list)):
+            raise TypeError('argv must be a tuple or a list')
+        if not args or not args[0]:
+            raise ValueError('argv first element cannot be empty')
+        from _posixsubprocess import fork_exec
+        file = fsencode(file)
+        files = [file]
+        if func in (execvp, execvpe) and b'/' not in file:
+            files = [path.join(fsencode(d), file) for d in get_exec_path(env)]
+        if env is not None:
+            env = [fsencode(k) + b'=' + fsencode(v) for k, v in env.items()]
+        try:
+            pid = fork_exec(args, files, False, (), None, env, -1, -1, -1, -1, -1, -1, -1, -1, True, False, -1,
+                            None, None, None, -1, None, False)
+        except OSError:
+            if mode == P_NOWAIT:
+                raise
+            return 127
+        if mode == P_NOWAIT:
+            return pid
+        return waitstatus_to_exitcode(waitpid(pid, 0)[1])
+
+""" + lib[end:]
+    (source / "Lib/os.py").write_text(lib)

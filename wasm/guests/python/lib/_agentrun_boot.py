@@ -183,12 +183,15 @@ def _begin(q):
     sys.argv = list(q["arg"])
     sys.orig_argv = list(q["orig"])
     sys.executable = sys._base_executable = q.get("executable", "/usr/bin/python3")
+    file = q.get("file")
+    if file is not None and not file.startswith("/"):
+        file = os.getcwd() + "/" + file
     sys.dont_write_bytecode = bool(flag("B"))
     for position, name in ((_INSPECT, "i"), (_INTERACTIVE, "i"), (_DONT_WRITE, "B"), (_NO_USER_SITE, "s"), (_QUIET, "q")):
         _agentrun.set_flag(position, flag(name))
     _agentrun.set_flag(_SAFE_PATH, bool(flag("P")))
     _agentrun.configure({
-        "run_command": q.get("command"), "run_module": q.get("module"), "run_filename": q.get("file"), "executable": sys.executable,
+        "run_command": q.get("command"), "run_module": q.get("module"), "run_filename": file, "executable": sys.executable, "program_name": sys.orig_argv[0],
         "argv": sys.argv, "buffered_stdio": 1 - flag("u"), "interactive": flag("i"), "inspect": flag("i"), "quiet": flag("q"),
         "safe_path": flag("P"), "write_bytecode": 1 - flag("B"),
     })
