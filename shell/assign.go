@@ -12,6 +12,10 @@ func (sh *Shell) assign(a *syntax.Assign) bool {
 	name := a.Name.Value
 	if a.Array != nil {
 		target, _ := sh.resolve(name)
+		if a.Index != nil {
+			sh.errorf("%s[%s]: cannot assign list to array member", name, sh.subscript(a.Index, target))
+			return false
+		}
 		ok := sh.assignArray(target, a.Array, a.Append, 0)
 		if ok && sh.opts.xtrace {
 			sh.trace(name + "=" + sh.nodeText(a.Array))
@@ -260,21 +264,20 @@ func (sh *Shell) arrayItems(x *syntax.ArrayExpr, isAssoc bool) []arrayItem {
 	var out []arrayItem
 	for _, e := range x.Elems {
 		if e.Index != nil {
+			index, add := e.Index, false
+			if u, ok := index.(*syntax.UnaryArithm); ok {
+				index, add = u.X, true // the reader's [key]+=value
+			}
 			key := ""
 			if isAssoc {
-				key = sh.assocKey(e.Index)
+				key = sh.assocKey(index)
 			} else {
-				key = sh.arithText(e.Index)
+				key = sh.arithText(index)
 			}
-			out = append(out, arrayItem{key: key, hasKey: true, value: sh.value(e.Value)})
+			out = append(out, arrayItem{key: key, hasKey: true, add: add, value: sh.value(e.Value)})
 			continue
 		}
 		if e.Value == nil {
-			continue
-		}
-		// The parser takes [k]+=v for a plain word.
-		if key, rest, ok := sh.appendElem(e.Value, isAssoc); ok {
-			out = append(out, arrayItem{key: key, hasKey: true, add: true, value: rest})
 			continue
 		}
 		for _, s := range sh.words([]*syntax.Word{e.Value}) {
@@ -282,23 +285,6 @@ func (sh *Shell) arrayItems(x *syntax.ArrayExpr, isAssoc bool) []arrayItem {
 		}
 	}
 	return out
-}
-
-func (sh *Shell) appendElem(w *syntax.Word, isAssoc bool) (key, value string, ok bool) {
-	if len(w.Parts) == 0 {
-		return "", "", false
-	}
-	l, isLit := w.Parts[0].(*syntax.Lit)
-	if !isLit || !strings.HasPrefix(l.Value, `\[`) {
-		return "", "", false
-	}
-	l = &syntax.Lit{Value: l.Value[1:]}
-	i := strings.Index(l.Value, "]+=")
-	if i < 0 {
-		return "", "", false
-	}
-	rest := &syntax.Word{Parts: append([]syntax.WordPart{&syntax.Lit{Value: l.Value[i+3:]}}, w.Parts[1:]...)}
-	return l.Value[1:i], sh.value(rest), true
 }
 
 // assocKey expands a subscript that is a string.

@@ -407,15 +407,12 @@ func (sh *Shell) declareValue(name string, v *variable, d *declState, a declArg)
 
 // evalArrayText assigns an array from text such as ([0]="a" [1]="b").
 func (sh *Shell) evalArrayText(name, text string, add bool, want attr) bool {
-	f, err := sh.newParser().Parse(strings.NewReader("x="+text), "")
-	if err != nil || len(f.Stmts) != 1 {
+	r := sh.newReader("x=" + text)
+	a := r.assignment()
+	if a == nil || r.err != nil || a.Array == nil {
 		return sh.assignScalar(name, text, add)
 	}
-	c, ok := f.Stmts[0].Cmd.(*syntax.CallExpr)
-	if !ok || len(c.Assigns) != 1 || c.Assigns[0].Array == nil {
-		return sh.assignScalar(name, text, add)
-	}
-	return sh.assignArray(name, c.Assigns[0].Array, add, want)
+	return sh.assignArray(name, a.Array, add, want)
 }
 
 // makeLocal makes sure that the innermost function has the variable.

@@ -46,7 +46,6 @@ func (sh *Shell) foreground(s *syntax.Stmt) {
 	}
 	if len(s.Redirs) > 0 {
 		_, isDecl := s.Cmd.(*syntax.DeclClause)
-		_, isLet := s.Cmd.(*syntax.LetClause)
 		if _, isFunc := s.Cmd.(*syntax.FuncDecl); !isFunc {
 			f := &restoreFrame{check: true, fds: len(sh.procFds)}
 			undo, ok := sh.redirect(s.Redirs, true)
@@ -57,7 +56,7 @@ func (sh *Shell) foreground(s *syntax.Stmt) {
 				sh.checkErr()
 				return
 			}
-			f.check = isDecl || isLet
+			f.check = isDecl
 			sh.push(f)
 			if t := sh.attemptAt(attemptCommand); sh.pinned == 0 {
 				t.cmd = s.Cmd
@@ -146,8 +145,6 @@ func (sh *Shell) compound(cmd syntax.Command) {
 		sh.testClause(c)
 	case *syntax.DeclClause:
 		sh.declClause(c)
-	case *syntax.LetClause:
-		sh.letClause(c)
 	case *syntax.TimeClause:
 		sh.timeClause(c)
 	case *syntax.CoprocClause:

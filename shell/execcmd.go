@@ -21,7 +21,9 @@ func builtinEval(sh *Shell, args []string) int {
 	if !sh.deeper("eval") {
 		return 1
 	}
-	sh.push(&textFrame{r: newTextReader(text, max(0, sh.line-1)), kind: textEval, base: sh.base, unit: sh.unit, line: sh.line})
+	f := &textFrame{r: newTextReader(text, max(0, sh.line-1)), kind: textEval, base: sh.base, unit: sh.unit, line: sh.line}
+	f.r.eval = true
+	sh.push(f)
 	return pushed
 }
 

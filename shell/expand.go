@@ -116,7 +116,7 @@ func plainLit(w *syntax.Word) (string, bool) {
 	}
 	switch p := w.Parts[0].(type) {
 	case *syntax.Lit:
-		if !strings.ContainsAny(p.Value, "\\*?[{~") {
+		if !strings.ContainsAny(p.Value, "\\*?[{~(") {
 			return p.Value, true
 		}
 	case *syntax.SglQuoted:
@@ -267,10 +267,6 @@ func (e *expander) parts(parts []syntax.WordPart, quoted bool) {
 			e.addSplit(e.sh.arithExp(p))
 		case *syntax.ProcSubst:
 			e.add(e.sh.procSubst(p), true)
-		case *syntax.ExtGlob:
-			e.add(p.Op.String(), false)
-			e.extGlob(p.Pattern.Value)
-			e.add(")", false)
 		}
 	}
 }
@@ -308,8 +304,6 @@ func (e *expander) quoted(parts []syntax.WordPart, heredoc bool) {
 			e.add(e.sh.commandSubst(p), true)
 		case *syntax.ArithmExp:
 			e.add(e.sh.arithExp(p), true)
-		case *syntax.ExtGlob:
-			e.add(p.Op.String()+p.Pattern.Value+")", true)
 		case *syntax.ProcSubst:
 			e.add(e.sh.procSubst(p), true)
 		}
@@ -445,73 +439,9 @@ func (e *expander) escaped(s string) {
 	}
 }
 
-// extGlob expands the inside of an extended pattern, which the parser leaves as text.
-func (e *expander) extGlob(s string) {
-	if !strings.ContainsAny(s, "$`'\"\\") {
-		e.add(s, false)
-		return
-	}
-	start := 0
-	flush := func(i int) {
-		if start < i {
-			e.sh.rawWord(e, s[start:i])
-		}
-	}
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
-		case '\'':
-			if j := strings.IndexByte(s[i+1:], '\''); j >= 0 {
-				i += j + 1
-			}
-		case '"':
-			for i++; i < len(s) && s[i] != '"'; i++ {
-				if s[i] == '\\' {
-					i++
-				}
-			}
-		case '$':
-			if i+1 < len(s) && (s[i+1] == '{' || s[i+1] == '(') {
-				i = skipNested(s, i+1)
-			}
-		case '|', '(', ')', ' ', '\t', '\n', '<', '>', '&', ';':
-			flush(i)
-			e.add(s[i:i+1], false)
-			start = i + 1
-		}
-	}
-	flush(len(s))
-}
-
-// skipNested returns the index of what closes the bracket at s[i].
-func skipNested(s string, i int) int {
-	depth := 0
-	for ; i < len(s); i++ {
-		switch s[i] {
-		case '{', '(':
-			depth++
-		case '}', ')':
-			if depth--; depth == 0 {
-				return i
-			}
-		case '\\':
-			i++
-		}
-	}
-	return len(s)
-}
-
 // rawWord parses text as one word and expands it.
 func (sh *Shell) rawWord(e *expander, s string) {
-	var w *syntax.Word
-	for word, err := range sh.newParser().WordsSeq(strings.NewReader(s)) {
-		if err != nil || w != nil {
-			w = nil
-			break
-		}
-		w = word
-	}
+	w := sh.textWord(s, modeText)
 	if w == nil {
 		e.add(s, false)
 		return

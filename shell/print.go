@@ -240,12 +240,13 @@ func (sh *Shell) importFunc(name, text string) {
 	if !strings.HasPrefix(text, "() {") {
 		return
 	}
-	f, err := sh.newParser().Parse(strings.NewReader(name+" "+text), "")
-	if err != nil || len(f.Stmts) != 1 {
+	r := sh.newReader(name + " " + text)
+	stmts := r.lineOf()
+	if r.err != nil || len(stmts) != 1 || strings.TrimSpace(r.src[r.i:]) != "" {
 		return
 	}
-	if d, ok := f.Stmts[0].Cmd.(*syntax.FuncDecl); ok && d.Name != nil && d.Name.Value == name {
-		sh.setFunc(name, &function{decl: d, unit: &unit{name + " " + text, f.Stmts}, source: "environment", export: true})
+	if d, ok := stmts[0].Cmd.(*syntax.FuncDecl); ok && d.Name.Value == name {
+		sh.setFunc(name, &function{decl: d, unit: &unit{name + " " + text, stmts}, source: "environment", export: true})
 	}
 }
 
@@ -290,8 +291,8 @@ func (sh *Shell) expandPrompt(s string) string {
 	if !strings.ContainsAny(s, "$`") || !sh.shopts.get("promptvars") {
 		return s
 	}
-	w, err := sh.newParser().Document(strings.NewReader(s))
-	if err != nil {
+	w := sh.textWord(s, modeHeredoc)
+	if w == nil {
 		return s
 	}
 	return sh.heredoc(w)
@@ -471,8 +472,8 @@ func builtinCompgen(sh *Shell, args []string) int {
 }
 
 func (sh *Shell) rawSplit(e *expander, s string) {
-	w, err := sh.newParser().Document(strings.NewReader(s))
-	if err != nil || w == nil {
+	w := sh.textWord(s, modeText)
+	if w == nil {
 		e.addSplit(s)
 	} else {
 		for _, p := range w.Parts {

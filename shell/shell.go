@@ -122,7 +122,6 @@ type Shell struct {
 	out         []byte // what a builtin has written
 	lastArg     string // $_
 	view        []job  // the parent's jobs, which jobs shows in a subshell
-	parser      *syntax.Parser
 
 	begin  func(*Shell) // how the process begins; nil once it has
 	pinned int          // > 0 in the middle of something that can't be captured
@@ -246,7 +245,7 @@ func (sh *Shell) clone() *Shell {
 		d := *s
 		c.scopes[i] = &d
 	}
-	c.frames, c.ctl, c.jobs, c.kids, c.procFds, c.pending, c.out, c.parser = nil, ctlNone, nil, nil, nil, nil, nil, nil
+	c.frames, c.ctl, c.jobs, c.kids, c.procFds, c.pending, c.out = nil, ctlNone, nil, nil, nil, nil, nil
 	c.calls = append([]call(nil), sh.calls...)
 	c.dirs = append([]string(nil), sh.dirs...)
 	c.pipestatus = append([]int(nil), sh.pipestatus...)

@@ -152,10 +152,33 @@ func TestCloneSharesUntilChanged(t *testing.T) {
 	})
 }
 
-func TestRepairEnds(t *testing.T) {
+// readAll reads a whole text and returns how many commands it has, or the error.
+func readText(sh *Shell, text string) (int, *readError) {
+	r := sh.newReader(text)
+	n := 0
+	for {
+		stmts := r.lineOf()
+		if r.err != nil || stmts == nil {
+			return n, r.err
+		}
+		n += len(stmts)
+	}
+}
+
+// Text that can't be read ends with an error, in a time that doesn't explode.
+func TestReaderEnds(t *testing.T) {
 	inShell(t, func(sh *Shell) {
 		for _, text := range []string{"${a&}", "cat <<${a}\nx\n${a}\n", "$((1 2", "((", "echo $(( a b ) )", strings.Repeat("${a&}", 200), "${${${", "a[x y]=1", "[a b", "local FOO-BAR=1"} {
-			sh.parseText(text)
+			readText(sh, text)
+		}
+		for _, unit := range []string{"$((", "$( (", "((", "${a[", "${x:-", "`", "\"${x:-", "a=(", "a[", "<(", "$[", "coproc a ", "case x in x) ", "[[ ( "} {
+			for _, end := range []string{"", "x", ")", "x ) )"} {
+				for _, n := range []int{40, 400} {
+					readText(sh, "echo "+strings.Repeat(unit, n)+end)
+					readText(sh, strings.Repeat(unit, n)+strings.Repeat(") )", n))
+					readText(sh, strings.Repeat(unit, n)+strings.Repeat("x]x}", n))
+				}
+			}
 		}
 	})
 }
@@ -166,7 +189,9 @@ func TestTooDeep(t *testing.T) {
 			if !tooDeep(strings.Repeat(unit, 1<<20/len(unit))) {
 				t.Errorf("a megabyte of %q passes", unit)
 			}
-			sh.parseText(strings.Repeat(unit, freeOfNesting/len(unit)-1))
+			if _, err := readText(sh, strings.Repeat(unit, freeOfNesting/len(unit)-1)); err == nil {
+				t.Errorf("%q is read", unit)
+			}
 		}
 	})
 }

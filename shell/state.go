@@ -45,7 +45,7 @@ func (st *State) Close() error { return nil }
 // change is shared.
 func (sh *Shell) copyState() *Shell {
 	c := *sh
-	c.p, c.parser, c.arithCache = nil, nil, nil
+	c.p, c.arithCache = nil, nil
 	c.scopes = make([]*scope, len(sh.scopes))
 	for i, s := range sh.scopes {
 		d := *s

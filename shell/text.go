@@ -2,31 +2,27 @@ package shell
 
 import (
 	"bytes"
-	"errors"
-	"io"
-	"runtime"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// textReader parses a script. Where it can it parses all of it at once; where aliases or an error ask for it, line by line.
+// textReader parses a script line by line, as bash does: what a line changes, such as aliases, counts for the next.
 type textReader struct {
-	name  string
-	text  string // what is left
-	input bool   // more lines come from descriptor 0
-	base  int    // lines before text
-	sh    *Shell
-	whole bool // the text is tried as a whole first
-	eof   bool
-	bad   bool // ended by a syntax error
-	prior int  // lines that were parsed last
+	name    string
+	text    string // what is left
+	input   bool   // more lines come from descriptor 0
+	base    int    // lines before text
+	sh      *Shell
+	checked bool // how deep it nests is known
+	eval    bool // the argument of eval
+	eof     bool
+	bad     bool // ended by a syntax error
+	prior   int  // lines that were parsed last
 
 	parsed *unit  // what was parsed last
 	part   []byte // the beginning of a line that is being read
-	fed    string // the lines that the parser has, while it reads on: a copy begins with them again
-	shown  int    // bytes of text that were fed before the capture
-	alias  bool   // text is what aliases have made of it: no place to be captured at
+	fed    string // the lines of a command that isn't complete, while more are read: a copy begins with them again
 }
 
 // unit is a piece of source that was parsed at once. It never changes.
@@ -36,15 +32,7 @@ type unit struct {
 }
 
 func newTextReader(text string, base int) *textReader {
-	return &textReader{text: text, base: base, whole: true}
-}
-
-func (sh *Shell) newParser() *syntax.Parser {
-	if sh.parser == nil {
-		// POSIX mode changes meanings, not the grammar, as in bash.
-		sh.parser = syntax.NewParser(syntax.Variant(syntax.LangBash))
-	}
-	return sh.parser
+	return &textReader{text: text, base: base}
 }
 
 func (r *textReader) atEnd() bool { return !r.input && r.text == "" }
@@ -53,7 +41,7 @@ func (r *textReader) atEnd() bool { return !r.input && r.text == "" }
 func (r *textReader) clone() *textReader {
 	c := *r
 	c.sh = nil
-	c.text, c.fed, c.part, c.shown = r.fed+r.text+string(r.part), "", nil, len(r.fed)
+	c.text, c.fed, c.part = r.fed+r.text+string(r.part), "", nil
 	return &c
 }
 
@@ -95,18 +83,21 @@ func tooDeep(s string) bool {
 	return deepest > maxNesting || words > maxNesting || strings.Count(s, "! ") > maxNesting || strings.Count(s, "`") > maxNesting || strings.Count(s, "time ") > maxNesting
 }
 
-// next returns the statements of the next unit, nil at the end.
+// next returns the statements of the next line, nil at the end. What a line takes more lines for belongs to it.
 func (r *textReader) next(sh *Shell) []*syntax.Stmt {
 	r.sh = sh
-	r.base += r.prior
-	r.prior = 0
-	if r.whole {
-		r.whole = false
-		if stmts, ok := r.all(); ok {
-			return stmts
+	if !r.input && !r.checked {
+		r.checked = true
+		if len(r.text) > maxScript || tooDeep(r.text) {
+			sh.errorf("syntax error: too deeply nested")
+			sh.status = 2
+			r.text, r.bad = "", true
+			return nil
 		}
 	}
 	for {
+		r.base += r.prior
+		r.prior = 0
 		stmts, more := r.unit()
 		if len(stmts) > 0 {
 			return stmts
@@ -114,62 +105,7 @@ func (r *textReader) next(sh *Shell) []*syntax.Stmt {
 		if !more {
 			return nil
 		}
-		r.base += r.prior
-		r.prior = 0
 	}
-}
-
-// all parses the whole text, unless aliases may change its meaning.
-func (r *textReader) all() ([]*syntax.Stmt, bool) {
-	sh := r.sh
-	if sh.opts.verbose || sh.shopts.get("expand_aliases") && (len(sh.aliases) > 0 || strings.Contains(r.text, "alias")) || strings.Contains(r.text, "expand_aliases") {
-		return nil, false
-	}
-	if len(r.text) > maxScript || tooDeep(r.text) {
-		sh.errorf("syntax error: too deeply nested")
-		sh.status = 2
-		r.text = ""
-		return nil, true
-	}
-	f, err := sh.parseText(r.text)
-	if err != nil {
-		return nil, false
-	}
-	r.parsed = &unit{r.text, f.Stmts}
-	r.prior = strings.Count(r.text, "\n")
-	r.text = ""
-	if len(f.Stmts) == 0 {
-		return nil, true
-	}
-	return f.Stmts, true
-}
-
-// lineReader feeds a parser one line at a time and keeps what it has fed.
-type lineReader struct {
-	r    *textReader
-	fed  strings.Builder
-	line string
-}
-
-func (l *lineReader) add(line string) {
-	l.fed.WriteString(line)
-	l.r.fed = l.fed.String()
-}
-
-func (l *lineReader) Read(b []byte) (int, error) {
-	if l.line == "" {
-		l.line = l.r.line()
-		if l.line == "" {
-			return 0, io.EOF
-		}
-		l.add(l.line)
-		if l.r.sh.opts.verbose && l.r.shown < len(l.r.fed) {
-			l.r.sh.stderr(l.line)
-		}
-	}
-	n := copy(b, l.line)
-	l.line = l.line[n:]
-	return n, nil
 }
 
 // line takes the next line, with its newline.
@@ -194,9 +130,6 @@ func (r *textReader) readLine() {
 		r.eof = true
 		return
 	}
-	if r.alias {
-		sh.touch()
-	}
 	one := make([]byte, 1)
 	read := func() error {
 		n, err := in.Read(one)
@@ -219,230 +152,129 @@ func (r *textReader) readLine() {
 
 // unit parses lines up to the end of the statements that begin on the first.
 func (r *textReader) unit() (stmts []*syntax.Stmt, more bool) {
-	lr := &lineReader{r: r}
-	defer func() { r.fed, r.shown, r.alias = "", 0, false }()
-	stmts, err := r.parse(lr)
-	fed := lr.fed.String()
-	if fed == "" {
+	defer func() { r.fed = "" }()
+	text := r.text
+	if r.input {
+		if text = r.line(); text == "" {
+			return nil, false
+		}
+	} else if text == "" {
 		return nil, false
 	}
-	r.prior = strings.Count(fed, "\n")
-	if err == nil && r.sh.shopts.get("expand_aliases") && len(r.sh.aliases) > 0 {
-		if changed := r.sh.expandAliases(fed, stmts); changed != fed {
-			// What follows an alias that ends in a keyword may take more lines.
-			if !strings.HasSuffix(changed, "\n") && strings.HasSuffix(fed, "\n") {
-				changed += "\n"
-			}
-			rest := r.text
-			r.text, r.alias = changed+rest, true
-			lr = &lineReader{r: r}
-			stmts, err = r.parse(lr)
-			r.prior = max(r.prior, strings.Count(lr.fed.String(), "\n")-strings.Count(changed, "\n")+r.prior)
-			fed = lr.fed.String()
-		}
-	} else if err != nil && r.sh.shopts.get("expand_aliases") && len(r.sh.aliases) > 0 {
-		if changed := r.sh.aliasFirst(fed); changed != fed {
-			rest := r.text
-			r.text, r.alias = changed+rest, true
-			lr = &lineReader{r: r}
-			stmts, err = r.parse(lr)
-			fed = lr.fed.String()
-		}
-	}
-	if err != nil {
-		r.syntaxError(err, fed)
-		return nil, false
-	}
-	r.parsed = &unit{lr.fed.String(), stmts}
-	return stmts, true
-}
-
-// parse parses one unit from lines.
-func (r *textReader) parse(lr *lineReader) (stmts []*syntax.Stmt, err error) {
-	if tooDeep(r.text) {
-		return nil, errors.New("too deeply nested")
-	}
-	p := r.sh.newParser()
-	defer func() {
-		// The parser's iterator goes on once more after it was told to stop, if it then meets an error: Go panics, but
-		// what was parsed is complete.
-		if e := recover(); e != nil {
-			if _, ok := e.(runtime.Error); !ok {
-				panic(e)
-			}
-			r.sh.parser = nil
-			if stmts == nil && err == nil {
-				err = errors.New("syntax error")
+	for {
+		if r.input && !r.eof && continued(text) {
+			r.fed = text
+			if line := r.line(); line != "" {
+				text += line
+				continue
 			}
 		}
-	}()
-	for list, perr := range p.InteractiveSeq(lr) {
-		if perr != nil {
-			return r.mend(lr, perr)
-		}
-		if p.Incomplete() {
-			continue
-		}
-		stmts = append([]*syntax.Stmt(nil), list...)
-		return stmts, nil
-	}
-	// The text ended without a newline, or in the middle of something.
-	f, err := r.sh.parseText(lr.fed.String())
-	if err != nil {
-		return nil, err
-	}
-	return f.Stmts, nil
-}
-
-// syntaxError reports an error in bash's words, as far as they can be told, and ends the text.
-func (r *textReader) syntaxError(err error, fed string) {
-	sh := r.sh
-	r.text, r.input = "", false
-	r.eof, r.bad = true, true
-	sh.status = 2
-	line, text := 1, err.Error()
-	var pe syntax.ParseError
-	if errors.As(err, &pe) {
-		line, text = int(pe.Pos.Line()), pe.Text
-		if pe.Incomplete {
-			text = "syntax error: unexpected end of file"
-			if strings.Contains(pe.Text, "without matching") || strings.Contains(pe.Text, "quote") {
-				text = "unexpected EOF while looking for matching `" + closing(pe.Text) + "'"
+		rd := r.sh.newReader(text)
+		stmts = rd.lineOf()
+		if r.input && !r.eof && (rd.err != nil && rd.err.incomplete || len(rd.warnings) > 0) && len(text) < maxScript {
+			r.fed = text
+			if more := r.more(rd); more != "" {
+				text += more
+				continue
 			}
+		}
+		rest := rd.src[rd.i:] // of an alias's value, too
+		used := text[:max(0, len(text)-len(rest))]
+		if !r.input {
+			r.text = rest
 		} else {
-			text = "syntax error near unexpected token `" + r.tokenAt(fed, int(pe.Pos.Offset())) + "'"
+			r.text = rest + r.text
 		}
-	}
-	var le syntax.LangError
-	if errors.As(err, &le) {
-		line, text = int(le.Pos.Line()), "syntax error: "+le.Feature
-	}
-	sh.line = r.base + line
-	name := sh.prefix()
-	if sh.opts.command && len(sh.calls) == 0 && r.name == "" {
-		name = strings.Replace(name, ": line", ": -c: line", 1)
-	}
-	lines := strings.Split(fed, "\n")
-	sh.stderr(name + text + "\n")
-	if line >= 1 && line <= len(lines) && strings.Contains(text, "near") {
-		sh.stderr(name + "`" + lines[line-1] + "'\n")
-	}
-	if sh.opts.posix && !sh.opts.interactive {
-		sh.exitNow(2)
+		r.prior = strings.Count(used, "\n")
+		if !r.input && strings.Trim(rest, " \t\n") == "" {
+			r.text = "" // this is the last command
+		}
+		r.echo(used)
+		if rd.err != nil {
+			return nil, r.syntaxError(rd)
+		}
+		r.warn(rd)
+		r.parsed = &unit{rd.src[:rd.i], stmts}
+		return stmts, true
 	}
 }
 
-func closing(text string) string {
-	for _, c := range []string{"\"", "'", "`", "}", ")"} {
-		if strings.Contains(text, "`"+c) || strings.Contains(text, c+"`") {
-			return c
-		}
-	}
-	switch {
-	case strings.Contains(text, "{"):
-		return "}"
-	case strings.Contains(text, "("):
-		return ")"
-	}
-	return "'"
-}
-
-func (r *textReader) tokenAt(s string, off int) string {
-	if off >= len(s) || s[off] == '\n' {
-		return "newline"
-	}
-	s = s[off:]
-	for _, op := range []string{";;&", "&&", "||", ";;", ";&", "|&", "<<", ">>", "<&", ">&", "((", "))"} {
-		if strings.HasPrefix(s, op) {
-			return op
-		}
-	}
-	if strings.IndexByte("();&|<>", s[0]) >= 0 {
-		return s[:1]
-	}
-	if i := strings.IndexAny(s, " \t\n();&|<>"); i > 0 {
-		return s[:i]
-	}
-	return s
-}
-
-// expandAliases replaces the first words of commands that are aliases, in a unit's text.
-func (sh *Shell) expandAliases(text string, stmts []*syntax.Stmt) string {
-	type edit struct {
-		from, to int
-		with     string
-	}
-	var edits []edit
-	add := func(w *syntax.Word) bool {
-		name := w.Lit()
-		value, ok := sh.aliases[name]
-		if name == "" || !ok {
-			return false
-		}
-		from, to := int(w.Pos().Offset()), int(w.End().Offset())
-		if from >= to || to > len(text) || text[from:to] != name {
-			return false
-		}
-		edits = append(edits, edit{from, to, sh.aliasValue(value, name, 0)})
-		return strings.HasSuffix(value, " ") || strings.HasSuffix(value, "\t")
-	}
-	for _, s := range stmts {
-		syntax.Walk(s, func(n syntax.Node) bool {
-			if c, ok := n.(*syntax.CallExpr); ok {
-				for _, w := range c.Args {
-					if !add(w) {
-						break
-					}
-				}
-			}
-			if d, ok := n.(*syntax.DeclClause); ok {
-				if value, isAlias := sh.aliases[d.Variant.Value]; isAlias {
-					edits = append(edits, edit{int(d.Variant.Pos().Offset()), int(d.Variant.End().Offset()), sh.aliasValue(value, d.Variant.Value, 0)})
-				}
-			}
-			return true
-		})
-	}
-	if len(edits) == 0 {
-		return text
+// more reads the lines that an incomplete command needs at least.
+func (r *textReader) more(rd *reader) string {
+	if len(rd.warnings) == 0 {
+		return r.line()
 	}
 	var b strings.Builder
-	at := 0
-	for _, e := range edits {
-		if e.from < at {
-			continue
+	for b.Len() < maxScript {
+		line := r.line()
+		b.WriteString(line)
+		r.fed += line
+		if line == "" || strings.HasSuffix(rd.warnings[0], "`"+strings.TrimLeft(strings.TrimSuffix(line, "\n"), "\t")+"')") {
+			break
 		}
-		b.WriteString(text[at:e.from])
-		b.WriteString(e.with)
-		at = e.to
 	}
-	b.WriteString(text[at:])
 	return b.String()
 }
 
-// aliasValue expands aliases at the beginning of an alias's value, but not the alias itself.
-func (sh *Shell) aliasValue(value, name string, depth int) string {
-	word := value
-	if i := strings.IndexAny(value, " \t\n;&|()<>"); i >= 0 {
-		word = value[:i]
+// echo is set -v.
+func (r *textReader) echo(text string) {
+	if r.sh.opts.verbose {
+		r.sh.stderr(text)
 	}
-	next, ok := sh.aliases[word]
-	if !ok || word == name || depth > 16 {
-		return value
-	}
-	return sh.aliasValue(next, name, depth+1) + value[len(word):]
 }
 
-// aliasFirst expands the very first word of text that can't be parsed as it stands.
-func (sh *Shell) aliasFirst(text string) string {
-	lead := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
-	rest := text[len(lead):]
-	word := rest
-	if i := strings.IndexAny(rest, " \t\n;&|()<>"); i >= 0 {
-		word = rest[:i]
+func (r *textReader) warn(rd *reader) {
+	for _, w := range rd.warnings {
+		r.sh.line = r.base + max(1, r.prior)
+		r.sh.stderr(r.sh.prefix() + "warning: " + w + "\n")
 	}
-	if value, ok := sh.aliases[word]; ok {
-		return lead + sh.aliasValue(value, word, 0) + rest[len(word):]
+}
+
+// syntaxError reports an error in bash's words. It ends the text, but for errors that end only their line, where it returns
+// true.
+func (r *textReader) syntaxError(rd *reader) bool {
+	sh, err := r.sh, rd.err
+	sh.line = r.base + err.line
+	name := sh.prefix()
+	switch {
+	case r.eval:
+		name = strings.Replace(name, ": line", ": eval: line", 1)
+	case sh.opts.command && len(sh.calls) == 0 && r.name == "":
+		name = strings.Replace(name, ": line", ": -c: line", 1)
 	}
-	return text
+	sh.stderr(name + err.text + "\n")
+	if lines := strings.Split(rd.src, "\n"); err.near && err.line >= 1 && err.line <= len(lines) {
+		sh.stderr(name + "`" + lines[err.line-1] + "'\n")
+	}
+	if sh.opts.interactive && r.input && !err.incomplete {
+		sh.status = 2
+		return true
+	}
+	if err.quiet { // bash takes this for the end of the text
+		r.text, r.input = "", false
+		r.eof, r.bad = true, true
+		return false
+	}
+	if err.soft && !err.incomplete && !sh.opts.posix {
+		sh.status = 1
+		// What follows on the line is lost with it.
+		used := 0
+		for i, n := 0, 0; i < len(rd.src) && n < err.line; i++ {
+			if used = i + 1; rd.src[i] == '\n' {
+				n++
+			}
+		}
+		if !r.input {
+			r.text = rd.src[min(used, len(rd.src)):]
+		}
+		r.prior = err.line
+		return true
+	}
+	r.text, r.input = "", false
+	r.eof, r.bad = true, true
+	sh.status = 2
+	if sh.opts.posix && !sh.opts.interactive {
+		sh.exitNow(2)
+	}
+	return false
 }
