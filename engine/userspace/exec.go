@@ -13,6 +13,9 @@ import (
 	"agentrun.dev/vfs"
 )
 
+// drainGrace is how long the end of a command waits for a client that doesn't take its terminal's output.
+const drainGrace = 5 * time.Second
+
 // Cmd is a command to execute.
 type Cmd = engine.Cmd
 
@@ -23,6 +26,8 @@ const linger = 250 * time.Millisecond
 type Process struct {
 	s    *Sandbox
 	p    *proc.Process
+	tty  *proc.TTY     // nil without a terminal
+	pump chan struct{} // closed when all that the terminal showed was written
 	keep bool
 	done bool // it has ended before it began: status
 	code int
@@ -50,11 +55,16 @@ func (s *Sandbox) exec(c Cmd) (*Process, error) {
 	if len(c.Args) == 0 {
 		return nil, errs.Msg(errs.Invalid, "exec", "", "no command")
 	}
-	pp, err := s.process(c)
-	if err != nil {
+	p := &Process{s: s, keep: c.Keep}
+	if err := p.terminal(c); err != nil {
 		return nil, err
 	}
-	p := &Process{s: s, p: pp, keep: c.Keep}
+	pp, err := s.process(c, p.tty)
+	if err != nil {
+		p.hangup()
+		return nil, err
+	}
+	p.p = pp
 	p.code, p.done = s.start(pp, c.Args)
 	if !p.done {
 		s.mu.Lock()
@@ -65,7 +75,7 @@ func (s *Sandbox) exec(c Cmd) (*Process, error) {
 }
 
 // process makes the command's process, not yet started.
-func (s *Sandbox) process(c Cmd) (*proc.Process, error) {
+func (s *Sandbox) process(c Cmd, tty *proc.TTY) (*proc.Process, error) {
 	dir := c.Dir
 	if dir == "" {
 		dir = s.base.dir
@@ -74,9 +84,11 @@ func (s *Sandbox) process(c Cmd) (*proc.Process, error) {
 	if c.Root {
 		cred = vfs.Cred{Umask: cred.Umask}
 	}
-	tty := c.TTY != nil
-	files := map[int]vfs.File{0: proc.NewInput(c.Stdin, tty), 1: s.sb.NewOutput(c.Stdout, tty), 2: s.sb.NewOutput(c.Stderr, tty)}
-	p, err := s.sb.NewProcess(proc.Root{Args: c.Args, Env: mergeEnv(mergeEnv(s.env, []string{"PWD=" + dir}), c.Env), Cred: cred, Files: files})
+	var files map[int]vfs.File
+	if tty == nil {
+		files = map[int]vfs.File{0: proc.NewInput(c.Stdin, false), 1: s.sb.NewOutput(c.Stdout, false), 2: s.sb.NewOutput(c.Stderr, false)}
+	}
+	p, err := s.sb.NewProcess(proc.Root{Args: c.Args, Env: mergeEnv(mergeEnv(s.env, []string{"PWD=" + dir}), c.Env), Cred: cred, Files: files, TTY: tty})
 	if err == syscall.ESRCH {
 		return nil, unavailable("exec", s.id)
 	}
@@ -124,6 +136,7 @@ func (p *Process) Pid() int { return p.p.Pid() }
 
 // Wait implements engine.Process.
 func (p *Process) Wait(ctx context.Context) (status int, err error) {
+	defer p.hangup()
 	if p.done {
 		return p.code, nil
 	}
@@ -155,8 +168,80 @@ func (p *Process) Signal(sig int) error {
 }
 
 // Resize implements engine.Process.
-func (p *Process) Resize(engine.Size) error {
-	return errs.Msg(errs.Invalid, "resize", p.s.id, "the command has no terminal")
+func (p *Process) Resize(size engine.Size) error {
+	if p.tty == nil {
+		return errs.Msg(errs.Invalid, "resize", p.s.id, "the command has no terminal")
+	}
+	if err := check(size); err != nil {
+		return err
+	}
+	p.tty.Resize(winSize(size))
+	return nil
+}
+
+func winSize(s engine.Size) proc.WinSize {
+	return proc.WinSize{Cols: uint16(s.Cols), Rows: uint16(s.Rows)}
+}
+
+// check bounds a terminal's size.
+func check(s engine.Size) error {
+	if s.Cols < 0 || s.Rows < 0 || s.Cols > 1<<15 || s.Rows > 1<<15 {
+		return errs.Msg(errs.Invalid, "terminal", "", "a terminal has 0 to 32768 columns and rows")
+	}
+	return nil
+}
+
+// terminal makes the command's terminal and connects it to the streams of c.
+func (p *Process) terminal(c Cmd) error {
+	if c.TTY == nil {
+		return nil
+	}
+	if err := check(*c.TTY); err != nil {
+		return err
+	}
+	cred := p.s.base.cred
+	if c.Root {
+		cred = vfs.Cred{}
+	}
+	t, err := p.s.sb.NewTTY(winSize(*c.TTY), cred.UID)
+	if err != nil {
+		return errs.New(errs.Limit, "terminal", p.s.id, err)
+	}
+	p.connect(t, c)
+	return nil
+}
+
+// connect copies between a terminal and a client. What the client types is read by a goroutine that ends when the reader
+// returns: whoever made the reader ends it.
+func (p *Process) connect(t *proc.TTY, c Cmd) {
+	p.tty, p.pump = t, make(chan struct{})
+	out := c.Stdout
+	if out == nil {
+		out = io.Discard
+	}
+	go func() {
+		defer close(p.pump)
+		if _, err := io.Copy(out, t); err != nil {
+			io.Copy(io.Discard, t) // a client that is gone holds nobody up
+		}
+	}()
+	if c.Stdin != nil {
+		go func() {
+			io.Copy(t, c.Stdin)
+		}()
+	}
+}
+
+// hangup ends the terminal once everything that it showed has been written.
+func (p *Process) hangup() {
+	if p.tty == nil {
+		return
+	}
+	p.tty.Close()
+	select {
+	case <-p.pump:
+	case <-time.After(drainGrace):
+	}
 }
 
 // signal sends a signal to all processes of the command's session.
