@@ -45,7 +45,12 @@ func (sh *Shell) assign(a *syntax.Assign) bool {
 			return sh.retarget(name, value)
 		}
 		if t, _ := sh.find(target); t != nil && t.attr&attrNameref != 0 && t.set && t.str != "" {
-			return false // a circle, which resolve has reported
+			// A circle, which resolve has reported: the name means the variable outside of the function.
+			if len(sh.scopes) > 1 {
+				sh.scopes[0].mutable(sh.tok)[name] = &variable{own: sh.tok, set: true, str: value}
+				return true
+			}
+			return false
 		}
 		if sub != "" {
 			return sh.assignElement(target, sub, value, a.Append)
@@ -86,6 +91,10 @@ func (sh *Shell) assignElement(name, sub, value string, add bool) bool {
 	}
 	v := sh.own(name)
 	if v.attr&attrAssoc != 0 {
+		if sub == "" {
+			sh.errorf("%s[]: bad array subscript", name)
+			return false
+		}
 		if v.assoc == nil {
 			v.assoc = newAssoc()
 		}
@@ -179,6 +188,10 @@ func (sh *Shell) fillArray(name string, v *variable, items []arrayItem, add, isA
 	ok := true
 	for _, it := range items {
 		i := next
+		if it.hasKey && it.key == "" {
+			sh.errorf("[]=%s: bad array subscript", it.value)
+			continue
+		}
 		if it.hasKey {
 			n, err := sh.evalArith(it.key)
 			if err != nil {
@@ -187,8 +200,7 @@ func (sh *Shell) fillArray(name string, v *variable, items []arrayItem, add, isA
 			}
 			if n < 0 {
 				if n += arr.top(); n < 0 {
-					sh.errorf("[%s]: bad array subscript", it.key)
-					ok = false
+					sh.errorf("[%s]=%s: bad array subscript", it.key, it.value)
 					continue
 				}
 			}

@@ -43,9 +43,6 @@ func (sh *Shell) braceParts(parts []syntax.WordPart, budget *int, depth int) [][
 			}
 			for _, s := range seq {
 				alts = append(alts, []syntax.WordPart{&syntax.SglQuoted{Value: s}})
-				if s == "" {
-					alts[len(alts)-1] = nil
-				}
 			}
 		}
 		prefix := slice(parts, place{}, open)
@@ -201,14 +198,22 @@ func braceSeq(s string) ([]string, bool) {
 	var out []string
 	if a <= b {
 		for c := a; c <= b; c += step {
-			out = append(out, string(rune(c)))
+			out = append(out, seqChar(c))
 		}
 	} else {
 		for c := a; c >= b; c -= step {
-			out = append(out, string(rune(c)))
+			out = append(out, seqChar(c))
 		}
 	}
 	return out, true
+}
+
+// seqChar is a character of {x..y}; a backslash is gone with the quotes.
+func seqChar(c int64) string {
+	if c == '\\' {
+		return ""
+	}
+	return string(rune(c))
 }
 
 func isLetter(c byte) bool { return c < utf8.RuneSelf && (c|0x20 >= 'a' && c|0x20 <= 'z') }

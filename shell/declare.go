@@ -35,6 +35,14 @@ func (sh *Shell) declClause(c *syntax.DeclClause) {
 				arg.sub, arg.hasSub = sh.subscript(a.Index, a.Name.Value), true
 			}
 			if a.Array == nil {
+				if sh.opts.braceexpand && hasBrace(a.Value) {
+					// Braces come first, and make several assignments.
+					for _, parts := range sh.braces(a.Value.Parts) {
+						arg.value = sh.value(&syntax.Word{Parts: parts})
+						args = append(args, arg)
+					}
+					continue
+				}
 				arg.value = sh.value(a.Value)
 			}
 			args = append(args, arg)
@@ -189,6 +197,8 @@ func (sh *Shell) declOptions(d *declState, t string) bool {
 			a = attrLower
 		case 'u':
 			a = attrUpper
+		case 'c':
+			a = attrCapital
 		case 't':
 			a = attrTrace
 		case 'a':
@@ -385,13 +395,16 @@ func (sh *Shell) declareValue(name string, v *variable, d *declState, a declArg)
 			sh.errorf("%s: `%s': invalid variable name for name reference", d.cmd, a.value)
 			return false
 		}
+		if a.value == name && len(sh.scopes) > 1 && !d.global {
+			sh.errorf("%s: warning: %s: circular name reference", d.cmd, name)
+		}
 		if a.value == name && (len(sh.scopes) == 1 || d.global) {
 			sh.errorf("%s: %s: nameref variable self references not allowed", d.cmd, name)
 			return false
 		}
 		v.str, v.set = a.value, true
 		return true
-	case v.isArray() && strings.HasPrefix(a.value, "(") && strings.HasSuffix(a.value, ")") && a.text != "":
+	case v.isArray() && strings.HasPrefix(a.value, "(") && strings.HasSuffix(a.value, ")") && (a.text != "" || d.on&(attrIndexed|attrAssoc) != 0):
 		// A compound value that came out of an expansion.
 		return sh.evalArrayText(name, a.value, a.add, d.on)
 	}

@@ -45,16 +45,16 @@ func (sh *Shell) dynamic(name string) *variable {
 	case "SECONDS":
 		return intVar(sh.secondsBase + int64(sh.p.Sandbox().Now().Sub(sh.secondsFrom)/time.Second))
 	case "LINENO":
-		return intVar(int64(sh.lineno()))
+		return strVar(strconv.FormatInt(int64(sh.lineno()), 10))
 	case "BASHPID":
 		return intVar(int64(sh.p.Pid()))
 	case "EPOCHSECONDS":
-		return intVar(sh.p.Sandbox().Now().Unix())
+		return strVar(strconv.FormatInt(sh.p.Sandbox().Now().Unix(), 10))
 	case "EPOCHREALTIME":
 		t := sh.p.Sandbox().Now()
 		return strVar(fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/1000))
 	case "BASH_SUBSHELL":
-		return intVar(int64(sh.subshell))
+		return strVar(strconv.FormatInt(int64(sh.subshell), 10))
 	case "BASH_COMMAND":
 		return strVar(sh.command)
 	case "BASH_ARGV0":
@@ -202,6 +202,8 @@ func (sh *Shell) changed(name string) {
 	switch name {
 	case "PATH":
 		sh.hashed = nil
+	case "LC_ALL", "LC_CTYPE", "LANG":
+		sh.setLocale()
 	case "OPTIND":
 		sh.optPos = 0
 	case "TZ":
@@ -209,6 +211,18 @@ func (sh *Shell) changed(name string) {
 	case "POSIXLY_CORRECT":
 		_, sh.opts.posix = sh.get(name)
 	}
+}
+
+// setLocale takes the locale from the environment, as the C library does.
+func (sh *Shell) setLocale() {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if s := sh.str(name); s != "" {
+			s = strings.ToUpper(s)
+			sh.bytes = !strings.Contains(s, "UTF-8") && !strings.Contains(s, "UTF8")
+			return
+		}
+	}
+	sh.bytes = true
 }
 
 // allNames lists the names of all variables, sorted.

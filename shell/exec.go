@@ -400,7 +400,7 @@ func (sh *Shell) pushTemp(assigns []*syntax.Assign) {
 		}
 		v := &variable{own: sh.tok, attr: attrExport, set: true, temp: true}
 		if old, _ := sh.find(name); old != nil && !old.isArray() {
-			v.attr |= old.attr & (attrInteger | attrLower | attrUpper)
+			v.attr |= old.attr & (attrInteger | attrLower | attrUpper | attrCapital)
 			value, _ = sh.combine(v, "", value, false)
 		}
 		v.str = value

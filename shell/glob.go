@@ -97,7 +97,7 @@ func (sh *Shell) glob(pat string) []string {
 	if s := sh.str("GLOBIGNORE"); s != "" {
 		g.dotglob = true
 		for _, p := range splitColons(s) {
-			g.ignore = append(g.ignore, compilePattern(p, true, false))
+			g.ignore = append(g.ignore, sh.compile(p, true, false))
 		}
 	}
 	parts := splitSlashes(pat)
@@ -197,7 +197,7 @@ func (g *globber) walk(prefix string, parts []string) {
 		}
 		return
 	}
-	p := compilePattern(part, g.sh.shopts.get("extglob"), g.sh.shopts.get("nocaseglob"))
+	p := g.sh.compile(part, g.sh.shopts.get("extglob"), g.sh.shopts.get("nocaseglob"))
 	for _, e := range g.list(prefix) {
 		if e.Name[0] == '.' && !g.dotglob && !startsWithDot(part) || !p.match(e.Name) {
 			continue

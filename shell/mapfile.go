@@ -47,8 +47,12 @@ func builtinMapfile(sh *Shell, args []string) int {
 			default:
 				return sh.badOption(name, "-"+opt[i:i+1], name+" [-d delim] [-n count] [-O origin] [-s count] [-t] [-u fd] [-C callback] [-c quantum] [array]")
 			}
-			if err != nil || n < 0 {
-				sh.errorf("%s: %s: invalid line count", name, val)
+			if err != nil || n < 0 || opt[i] == 'c' && n == 0 {
+				what := map[byte]string{'u': "invalid file descriptor specification", 'O': "invalid array origin", 'c': "invalid callback quantum"}[opt[i]]
+				if what == "" {
+					what = "invalid line count"
+				}
+				sh.errorf("%s: %s: %s", name, val, what)
 				return 1
 			}
 			break

@@ -206,7 +206,7 @@ func (sh *Shell) param(e *expander, p *syntax.ParamExp, quoted bool) {
 	case p.Excl && p.Names != 0:
 		sh.emit(e, operand{vals: sh.namesWith(name), list: true, star: p.Names == syntax.NamesPrefix}, quoted)
 		return
-	case p.Excl && p.Index != nil && sh.isAll(p.Index) && !sh.isRef(name) && p.Exp == nil && p.Repl == nil && p.Slice == nil:
+	case p.Excl && p.Index != nil && sh.isAll(p.Index) && p.Exp == nil && p.Repl == nil && p.Slice == nil:
 		o := sh.fetch(name, p.Index)
 		o.vals = o.keys
 		sh.emit(e, o, quoted)
@@ -293,9 +293,6 @@ func (sh *Shell) badSubst(p *syntax.ParamExp) {
 func (sh *Shell) indirect(p *syntax.ParamExp, o operand) operand {
 	if !o.set || o.str() == "" {
 		if o.v == nil || !o.set {
-			if p.Exp != nil && isDefaulting(p.Exp.Op) {
-				return operand{name: o.name}
-			}
 			sh.errorf("%s: invalid indirect expansion", p.Param.Value)
 			panic(abort{kind: abortDiscard, status: 1})
 		}

@@ -22,12 +22,27 @@ func (sh *Shell) length(p *syntax.ParamExp, o operand) operand {
 		if !o.set && sh.opts.nounset {
 			sh.unbound(o.name)
 		}
-		n = runeCount(o.str())
+		n = sh.charCount(o.str())
 	}
 	return operand{vals: []string{strconv.Itoa(n)}, set: true}
 }
 
 func runeCount(s string) int { return utf8.RuneCountInString(s) }
+
+// charCount counts characters, which are bytes in a locale that isn't UTF-8.
+func (sh *Shell) charCount(s string) int {
+	if sh.bytes {
+		return len(s)
+	}
+	return runeCount(s)
+}
+
+func (sh *Shell) charSlice(s string, from, to int64) string {
+	if sh.bytes && from < to {
+		return s[from:to]
+	}
+	return runeSlice(s, from, to)
+}
 
 // slice does ${x:offset:length}.
 func (sh *Shell) sliceParam(p *syntax.ParamExp, o operand) operand {
@@ -40,7 +55,7 @@ func (sh *Shell) sliceParam(p *syntax.ParamExp, o operand) operand {
 		return sh.sliceList(p, o, off, n, hasLen)
 	}
 	s := o.str()
-	total := int64(runeCount(s))
+	total := int64(sh.charCount(s))
 	if off < 0 {
 		off += total
 	}
@@ -59,7 +74,7 @@ func (sh *Shell) sliceParam(p *syntax.ParamExp, o operand) operand {
 			end = min(total, off+n)
 		}
 	}
-	o.vals = []string{runeSlice(s, off, end)}
+	o.vals = []string{sh.charSlice(s, off, end)}
 	return o
 }
 
@@ -164,7 +179,7 @@ func (sh *Shell) replace(p *syntax.ParamExp, o *operand) {
 		}
 	}
 	amp := sh.shopts.get("patsub_replacement")
-	pat := compilePattern(src, true, sh.shopts.get("nocasematch"))
+	pat := sh.compile(src, true, sh.shopts.get("nocasematch"))
 	vals := make([]string, len(o.vals))
 	for i, s := range o.vals {
 		vals[i] = replaceOne(pat, s, with, anchor, p.Repl.All, amp)
@@ -270,7 +285,7 @@ func (sh *Shell) transform(p *syntax.ParamExp, o operand, quoted bool) operand {
 	var fn func(string) string
 	switch op {
 	case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
-		pat := compilePattern(sh.patternOf(p.Exp.Word), true, false)
+		pat := sh.compile(sh.patternOf(p.Exp.Word), true, false)
 		fn = func(s string) string {
 			switch op {
 			case syntax.RemSmallPrefix, syntax.RemLargePrefix:
@@ -284,10 +299,10 @@ func (sh *Shell) transform(p *syntax.ParamExp, o operand, quoted bool) operand {
 			}
 			return s
 		}
-	case syntax.UpperFirst, syntax.UpperAll, syntax.LowerFirst, syntax.LowerAll:
+	case syntax.UpperFirst, syntax.UpperAll, syntax.LowerFirst, syntax.LowerAll, toggleFirst, toggleAll:
 		var pat *pattern
 		if p.Exp.Word != nil && len(p.Exp.Word.Parts) > 0 {
-			pat = compilePattern(sh.patternOf(p.Exp.Word), true, false)
+			pat = sh.compile(sh.patternOf(p.Exp.Word), true, false)
 		}
 		fn = func(s string) string { return caseMod(s, op, pat) }
 	default:
@@ -307,10 +322,11 @@ func caseMod(s string, op syntax.ParExpOperator, pat *pattern) string {
 		r, n := decode(s[i:])
 		first := i == 0
 		i += n
-		if (first || op == syntax.UpperAll || op == syntax.LowerAll) && (pat == nil || pat.match(s[i-n:i])) && r < badByte {
-			if op == syntax.UpperAll || op == syntax.UpperFirst {
+		if (first || op == syntax.UpperAll || op == syntax.LowerAll || op == toggleAll) && (pat == nil || pat.match(s[i-n:i])) && r < badByte {
+			switch {
+			case op == syntax.UpperAll || op == syntax.UpperFirst || (op == toggleAll || op == toggleFirst) && unicode.IsLower(r):
 				r = unicode.ToUpper(r)
-			} else {
+			default:
 				r = unicode.ToLower(r)
 			}
 		}
@@ -334,6 +350,9 @@ func (sh *Shell) transformAt(p *syntax.ParamExp, o operand) operand {
 		name := p.Param.Value
 		if o.v != nil && o.v.isArray() && o.list {
 			return operand{vals: []string{sh.declareText(name, o.v)}, set: true, list: false}
+		}
+		if !o.list && isSpecialParam(name) {
+			return operand{vals: []string{""}, set: true}
 		}
 		if !o.list && (o.set || o.v != nil) {
 			flags := attrFlags(o.v)
@@ -378,6 +397,9 @@ func (sh *Shell) transformAt(p *syntax.ParamExp, o operand) operand {
 					k = quoteKey(k)
 				}
 				fmt.Fprintf(&b, "%s %s", k, quoteDouble(s))
+			}
+			if o.v != nil && o.v.assoc != nil && len(o.vals) > 0 {
+				b.WriteByte(' ')
 			}
 			return operand{vals: []string{b.String()}, set: true}
 		}

@@ -39,6 +39,7 @@ type pattern struct {
 	plain   bool
 	fold    bool // ignore case
 	ext     bool // has extended elements
+	bytes   bool // a character is a byte
 }
 
 // hasMeta tells whether a pattern can match anything but itself.
@@ -58,11 +59,15 @@ func hasMeta(p string) bool {
 	return false
 }
 
-// compilePattern parses a pattern in which a backslash quotes.
-func compilePattern(p string, ext, fold bool) *pattern {
-	c := &patParser{s: p, ext: ext, fold: fold}
+// compile parses a pattern in which a backslash quotes, in the locale of the shell.
+func (sh *Shell) compile(p string, ext, fold bool) *pattern {
+	return compilePattern(p, ext, fold, sh.bytes)
+}
+
+func compilePattern(p string, ext, fold, bytes bool) *pattern {
+	c := &patParser{s: p, ext: ext, fold: fold, bytes: bytes}
 	elems := c.parse(0)
-	out := &pattern{elems: elems, fold: fold, ext: c.sawExt}
+	out := &pattern{elems: elems, fold: fold, ext: c.sawExt, bytes: bytes}
 	out.plain = !fold
 	var lit strings.Builder
 	for _, e := range elems {
@@ -108,7 +113,25 @@ func writeRune(b *strings.Builder, r rune) {
 	}
 }
 
+// decode is a character of the pattern's locale.
+func (p *pattern) decode(s string) (rune, int) { return decodeIn(s, p.bytes) }
+
+func (p *pattern) decodeLast(s string) (rune, int) {
+	if p.bytes {
+		return decodeIn(s[len(s)-1:], true)
+	}
+	return decodeLast(s)
+}
+
+func decodeIn(s string, bytes bool) (rune, int) {
+	if bytes && s[0] >= utf8.RuneSelf {
+		return badByte + rune(s[0]), 1
+	}
+	return decode(s)
+}
+
 type patParser struct {
+	bytes  bool
 	s      string
 	i      int
 	ext    bool
@@ -157,7 +180,7 @@ func (c *patParser) parse(depth int) []elem {
 			}
 			fallthrough
 		default:
-			r, n := decode(c.s[c.i:])
+			r, n := decodeIn(c.s[c.i:], c.bytes)
 			out = append(out, elem{kind: elemLit, r: r})
 			c.i += n
 		}
@@ -339,7 +362,7 @@ func (p *pattern) glob(s string) bool {
 				j++
 				continue
 			}
-			if r, n := decode(s[i:]); e.one(r, p.fold) {
+			if r, n := p.decode(s[i:]); e.one(r, p.fold) {
 				i, j = i+n, j+1
 				continue
 			}
@@ -347,7 +370,7 @@ func (p *pattern) glob(s string) bool {
 		if star < 0 {
 			return false
 		}
-		_, n := decode(s[mark:])
+		_, n := p.decode(s[mark:])
 		mark += n
 		i, j = mark, star+1
 	}
@@ -370,18 +393,18 @@ func (p *pattern) ends(elems []elem, s string, at []int, forward bool) []int {
 		}
 		switch e.kind {
 		case elemStar:
-			at = span(s, at, forward)
+			at = p.span(s, at, forward)
 		case elemExt:
 			at = p.extEnds(e, s, at, forward)
 		default:
 			next := make([]int, 0, len(at))
 			for _, i := range at {
 				if forward && i < len(s) {
-					if r, n := decode(s[i:]); e.one(r, p.fold) {
+					if r, n := p.decode(s[i:]); e.one(r, p.fold) {
 						next = append(next, i+n)
 					}
 				} else if !forward && i > 0 {
-					if r, n := decodeLast(s[:i]); e.one(r, p.fold) {
+					if r, n := p.decodeLast(s[:i]); e.one(r, p.fold) {
 						next = append(next, i-n)
 					}
 				}
@@ -393,7 +416,7 @@ func (p *pattern) ends(elems []elem, s string, at []int, forward bool) []int {
 }
 
 // span returns all positions from the first on, or up to the last.
-func span(s string, at []int, forward bool) []int {
+func (p *pattern) span(s string, at []int, forward bool) []int {
 	lo, hi := at[0], len(s)
 	if !forward {
 		lo, hi = 0, at[len(at)-1]
@@ -404,7 +427,7 @@ func span(s string, at []int, forward bool) []int {
 		if i >= hi {
 			return out
 		}
-		_, n := decode(s[i:])
+		_, n := p.decode(s[i:])
 		i += n
 	}
 }
@@ -438,7 +461,7 @@ func (p *pattern) extEnds(e *elem, s string, at []int, forward bool) []int {
 	var out []int // !(…): from each position, whatever the alternatives don't match
 	for _, i := range at {
 		not := once([]int{i})
-		all := span(s, []int{i}, forward)
+		all := p.span(s, []int{i}, forward)
 		var keep []int
 		for _, x := range all {
 			if k := searchInt(not, x); k == len(not) || not[k] != x {
@@ -534,7 +557,7 @@ func (p *pattern) find(s string, i int) (start, end int) {
 		if i >= len(s) {
 			return -1, -1
 		}
-		_, n := decode(s[i:])
+		_, n := p.decode(s[i:])
 		i += n
 	}
 }

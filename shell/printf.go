@@ -2,7 +2,9 @@ package shell
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -233,10 +235,10 @@ func (st *printfState) convert(c byte, sp spec, text string) {
 		st.pad(truncate(quoteBackslash(s), sp), sp)
 	case 'c':
 		s, _ := st.next()
-		if s != "" {
-			s = s[:1]
+		if s == "" {
+			s = "\x00"
 		}
-		st.pad(s, sp)
+		st.pad(s[:1], sp)
 	case 'd', 'i':
 		s, _ := st.next()
 		n, _ := st.integer(s)
@@ -408,45 +410,99 @@ func numberEnd(s string) int {
 	return i
 }
 
-func (st *printfState) floatArg(s string) float64 {
+// floatArg reads an argument as C's strtold does. bash computes with the 64 bits of x86's long double.
+func (st *printfState) floatArg(s string) *big.Float {
 	if s == "" {
-		return 0
+		return newFloat(0)
 	}
 	if s[0] == '\'' || s[0] == '"' {
 		n, _ := st.integer(s)
-		return float64(n)
+		return newFloat(float64(n))
 	}
-	t := strings.TrimSpace(s)
-	f, err := strconv.ParseFloat(t, 64)
-	if err != nil && errors.Is(err, strconv.ErrRange) {
-		return f
+	t := strings.TrimLeft(s, " \t\n\r\v\f")
+	f, n := parseFloat(t)
+	if n < len(t) || n == 0 {
+		st.sh.errorf("printf: %s: invalid number", s)
+		st.fail = true
 	}
-	if err == nil && !strings.Contains(t, "_") {
-		return f
-	}
-	for i := len(t) - 1; i > 0; i-- {
-		if v, err := strconv.ParseFloat(t[:i], 64); err == nil {
-			f = v
-			break
-		}
-	}
-	if n, err := strconv.ParseInt(t, 0, 64); err == nil {
-		return float64(n)
-	}
-	st.sh.errorf("printf: %s: invalid number", s)
-	st.fail = true
 	return f
 }
 
-func (st *printfState) float(c byte, v float64, sp spec) {
+// floatBits is the precision of bash's numbers; maxExponent bounds theirs.
+const (
+	floatBits   = 64
+	maxExponent = 4932
+)
+
+func newFloat(f float64) *big.Float { return new(big.Float).SetPrec(floatBits).SetFloat64(f) }
+
+// parseFloat reads a number at the beginning of s and returns how much of s it is. nil is not a number.
+func parseFloat(s string) (*big.Float, int) {
+	i := 0
+	if i < len(s) && (s[i] == '-' || s[i] == '+') {
+		i++
+	}
+	for _, w := range []string{"infinity", "inf", "nan"} {
+		if len(s)-i >= len(w) && strings.EqualFold(s[i:i+len(w)], w) {
+			if w == "nan" {
+				return nil, i + len(w)
+			}
+			return new(big.Float).SetPrec(floatBits).SetInf(s[0] == '-'), i + len(w)
+		}
+	}
+	hex := strings.HasPrefix(s[i:], "0x") || strings.HasPrefix(s[i:], "0X")
+	isDigit, expChar := func(c byte) bool { return c >= '0' && c <= '9' }, byte('e')
+	if hex {
+		isDigit, expChar = isHex, 'p'
+		i += 2
+	}
+	from, digits := i, 0
+	for i < len(s) && (isDigit(s[i]) || s[i] == '.' && strings.IndexByte(s[from:i], '.') < 0) {
+		if s[i] != '.' {
+			digits++
+		}
+		i++
+	}
+	if digits == 0 {
+		if hex {
+			return newFloat(0), strings.IndexAny(s, "xX")
+		}
+		return newFloat(0), 0
+	}
+	if i < len(s) && s[i]|0x20 == expChar {
+		j := i + 1
+		if j < len(s) && (s[j] == '-' || s[j] == '+') {
+			j++
+		}
+		k := j
+		for k < len(s) && s[k] >= '0' && s[k] <= '9' {
+			k++
+		}
+		if k > j {
+			if x, _ := strconv.Atoi(s[i+1 : k]); !hex && (x > maxExponent || k-j > 6) {
+				return new(big.Float).SetPrec(floatBits).SetInf(s[0] == '-'), k
+			} else if !hex && x < -maxExponent-20 || hex && (x > 16384 || x < -16500) {
+				return newFloat(0), k
+			}
+			i = k
+		}
+	}
+	f, _, err := big.ParseFloat(s[:i], 0, floatBits, big.ToNearestEven)
+	if err != nil {
+		return newFloat(0), i
+	}
+	return f, i
+}
+
+func (st *printfState) float(c byte, v *big.Float, sp spec) {
 	prec := 6
 	if sp.hasPrec {
 		prec = sp.prec
 	}
 	sign := ""
 	switch {
-	case math.Signbit(v):
-		sign, v = "-", -v
+	case v != nil && v.Signbit():
+		sign, v = "-", new(big.Float).Neg(v)
 	case sp.plus:
 		sign = "+"
 	case sp.space:
@@ -454,23 +510,22 @@ func (st *printfState) float(c byte, v float64, sp spec) {
 	}
 	var d string
 	switch {
-	case math.IsInf(v, 0):
-		d, sp.zero = "inf", false
-	case math.IsNaN(v):
+	case v == nil:
 		d, sp.zero = "nan", false
+	case v.IsInf():
+		d, sp.zero = "inf", false
 	case c == 'f' || c == 'F':
-		d = strconv.FormatFloat(v, 'f', prec, 64)
+		d = v.Text('f', prec)
 		if sp.alt && prec == 0 {
 			d += "."
 		}
 	case c == 'e' || c == 'E':
-		d = strconv.FormatFloat(v, 'e', prec, 64)
+		d = v.Text('e', prec)
 	case c == 'a' || c == 'A':
 		if !sp.hasPrec {
 			prec = -1
 		}
-		d = strconv.FormatFloat(v, 'x', prec, 64)
-		d = strings.Replace(strings.Replace(d, "p+0", "p+", 1), "p-0", "p-", 1)
+		d = hexFloat(v, prec)
 	default:
 		d = formatG(v, prec, sp.alt)
 	}
@@ -483,12 +538,38 @@ func (st *printfState) float(c byte, v float64, sp spec) {
 	st.pad(sign+d, sp)
 }
 
+// hexFloat is %a: the first digit holds four bits, as x86 prints its long doubles.
+func hexFloat(v *big.Float, prec int) string {
+	if v.Sign() == 0 {
+		if prec > 0 {
+			return "0x0." + strings.Repeat("0", prec) + "p+0"
+		}
+		return "0x0p+0"
+	}
+	if prec >= 0 && prec < floatBits/4-1 {
+		v = new(big.Float).SetPrec(uint(4 + 4*prec)).Set(v)
+	}
+	mant := new(big.Float)
+	exp := v.MantExp(mant) // mant is in [0.5, 1)
+	n, _ := new(big.Float).SetMantExp(mant, floatBits).Int(nil)
+	digits := strings.TrimRight(n.Text(16), "0")
+	d := digits[:1]
+	rest := digits[1:]
+	if n := prec - len(rest); n > 0 {
+		rest += strings.Repeat("0", n)
+	}
+	if rest != "" {
+		d += "." + rest
+	}
+	return fmt.Sprintf("0x%sp%+d", d, exp-4)
+}
+
 // formatG is C's %g.
-func formatG(v float64, prec int, alt bool) string {
+func formatG(v *big.Float, prec int, alt bool) string {
 	if prec == 0 {
 		prec = 1
 	}
-	e := strconv.FormatFloat(v, 'e', prec-1, 64)
+	e := v.Text('e', prec-1)
 	exp, _ := strconv.Atoi(e[strings.IndexByte(e, 'e')+1:])
 	if exp < -4 || exp >= prec {
 		mant, x, _ := strings.Cut(e, "e")
@@ -497,7 +578,7 @@ func formatG(v float64, prec int, alt bool) string {
 		}
 		return mant + "e" + x
 	}
-	d := strconv.FormatFloat(v, 'f', prec-1-exp, 64)
+	d := v.Text('f', prec-1-exp)
 	if !alt && strings.Contains(d, ".") {
 		d = strings.TrimRight(strings.TrimRight(d, "0"), ".")
 	}

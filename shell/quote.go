@@ -278,7 +278,7 @@ func attrFlags(v *variable) string {
 	for _, f := range []struct {
 		a attr
 		c byte
-	}{{attrIndexed, 'a'}, {attrAssoc, 'A'}, {attrInteger, 'i'}, {attrNameref, 'n'}, {attrReadonly, 'r'}, {attrTrace, 't'}, {attrExport, 'x'}, {attrLower, 'l'}, {attrUpper, 'u'}} {
+	}{{attrIndexed, 'a'}, {attrAssoc, 'A'}, {attrInteger, 'i'}, {attrNameref, 'n'}, {attrReadonly, 'r'}, {attrTrace, 't'}, {attrExport, 'x'}, {attrCapital, 'c'}, {attrLower, 'l'}, {attrUpper, 'u'}} {
 		if v.attr&f.a != 0 {
 			b = append(b, f.c)
 		}

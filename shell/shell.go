@@ -121,6 +121,7 @@ type Shell struct {
 	exitStatus  int
 	out         []byte // what a builtin has written
 	lastArg     string // $_
+	bytes       bool   // the locale isn't UTF-8: a character is a byte
 	view        []job  // the parent's jobs, which jobs shows in a subshell
 
 	begin  func(*Shell) // how the process begins; nil once it has
@@ -172,6 +173,7 @@ func newShell(p *proc.Process, posix bool) *Shell {
 	sh.lastArg = sh.str("_")
 	delete(sh.scopes[0].vars, "_")
 	sh.initVars()
+	sh.setLocale()
 	return sh
 }
 
@@ -182,7 +184,7 @@ func (sh *Shell) initVars() {
 	}
 	cred := sh.p.Cred()
 	def("IFS", " \t\n", 0)
-	def("OPTIND", "1", 0)
+	def("OPTIND", "1", attrInteger)
 	def("OPTERR", "1", 0)
 	def("PS4", "+ ", 0)
 	def("PPID", strconv.Itoa(sh.p.Ppid()), attrInteger|attrReadonly)

@@ -46,7 +46,7 @@ func TestPattern(t *testing.T) {
 		{"+(ab)", "", false}, {"!(a|b)", "c", true}, {"!(a|b)", "a", false}, {"!(*.txt)", "a.md", true}, {"a!(b)c", "abc", false}, {"a!(b)c", "axc", true},
 		{"*(*(a)|b)", "abab", true}, {"@(a", "@(a", true}, {"[[:nope:]]", "x", false}, {"[\\]]", "]", true}, {"a[", "a[", true},
 	} {
-		if got := compilePattern(tc.pat, true, false).match(tc.s); got != tc.want {
+		if got := compilePattern(tc.pat, true, false, false).match(tc.s); got != tc.want {
 			t.Errorf("%q against %q: %v", tc.pat, tc.s, got)
 		}
 	}
@@ -56,21 +56,21 @@ func TestPattern(t *testing.T) {
 func TestPatternIsPolynomial(t *testing.T) {
 	s := strings.Repeat("a", 300)
 	for _, pat := range []string{strings.Repeat("*a", 60) + "b", "*(*(*(a)))b", "+(+(+(a|aa)|aa))b", strings.Repeat("*(a)", 30) + "b"} {
-		if compilePattern(pat, true, false).match(s) {
+		if compilePattern(pat, true, false, false).match(s) {
 			t.Errorf("%q matches", pat)
 		}
 	}
 }
 
 func TestPatternParts(t *testing.T) {
-	p := compilePattern("*o", true, false)
+	p := compilePattern("*o", true, false, false)
 	if n := p.prefix("foo", false); n != 2 {
 		t.Errorf("shortest prefix %d", n)
 	}
 	if n := p.prefix("foo", true); n != 3 {
 		t.Errorf("longest prefix %d", n)
 	}
-	q := compilePattern("o*", true, false)
+	q := compilePattern("o*", true, false, false)
 	if n := q.suffix("foo", false); n != 2 {
 		t.Errorf("shortest suffix %d", n)
 	}

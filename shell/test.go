@@ -81,7 +81,7 @@ func (sh *Shell) binaryCond(op syntax.BinTestOperator, l, r *syntax.Word) (ok, b
 	case syntax.TsMatch, syntax.TsMatchShort, syntax.TsNoMatch:
 		pat := sh.patternOf(r)
 		sh.traceCond(left + " " + op.String() + " " + pat)
-		m := compilePattern(pat, true, sh.shopts.get("nocasematch")).match(left)
+		m := sh.compile(pat, true, sh.shopts.get("nocasematch")).match(left)
 		return m != (op == syntax.TsNoMatch), false
 	case syntax.TsReMatch:
 		return sh.regexCond(left, r)

@@ -47,6 +47,9 @@ func (sh *Shell) unsetOne(a string, vars, ref bool) bool {
 			sh.setFunc(a, nil)
 			return true
 		}
+		if !vars {
+			return true // not a function's name either
+		}
 		sh.errorf("unset: `%s': not a valid identifier", a)
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"agentrun.dev/proc"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // attr are a variable's attributes, as declare sets them.
@@ -21,6 +22,7 @@ const (
 	attrTrace                     // -t
 	attrIndexed                   // -a
 	attrAssoc                     // -A
+	attrCapital                   // -c
 )
 
 // owner tells whose a map or a variable is: a value is changed in place only by the shell whose token it carries. A
@@ -459,6 +461,8 @@ func (sh *Shell) combine(v *variable, old, value string, add bool) (string, bool
 	switch {
 	case v.attr&attrLower != 0:
 		value = strings.ToLower(value)
+	case v.attr&attrCapital != 0:
+		value = caseMod(strings.ToLower(value), syntax.UpperFirst, nil)
 	case v.attr&attrUpper != 0:
 		value = strings.ToUpper(value)
 	}
