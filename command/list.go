@@ -159,6 +159,7 @@ var list = []Command{
 	{"zegrep", compress.Zegrep},
 	{"zfgrep", compress.Zfgrep},
 	{"zgrep", compress.Zgrep},
+	{"zip", archive.Zip},
 	{"zstd", compress.Zstd},
 	{"zstdcat", compress.Zstdcat},
 	{"zstdgrep", compress.Zgrep},

@@ -35,6 +35,8 @@ type Table struct {
 	Sorted bool
 	// Loose compares standard error only for being empty or not.
 	Loose bool
+	// Content, if there is one, says what is compared of a file that was left: tools may write what differs from run to run.
+	Content func(name, content string) string
 	// Differs are lines in which the commands differ on purpose: what ours shall print (stdout, then stderr), and why.
 	Differs map[string]Deviation
 }
@@ -100,8 +102,23 @@ func (table *Table) compare(t *testing.T, commands proc.Commands, line string) {
 		t.Errorf("status %d, want %d", got.Status, want.Status)
 	}
 	if got.Tree != want.Tree {
-		t.Errorf("files\n got %s\nwant %s", got.Tree, want.Tree)
+		ours, theirs := apart(got.Tree, want.Tree)
+		t.Errorf("files\n got %s\nwant %s", ours, theirs)
 	}
+}
+
+// apart leaves the lines out that are in both.
+func apart(a, b string) (onlyA, onlyB string) {
+	only := func(a, b string) string {
+		var lines []string
+		for _, l := range strings.SplitAfter(a, "\n") {
+			if !strings.Contains("\n"+b, "\n"+l) {
+				lines = append(lines, l)
+			}
+		}
+		return strings.Join(lines, "")
+	}
+	return only(a, b), only(b, a)
 }
 
 func sorted(s string) string {
@@ -239,11 +256,11 @@ func (table *Table) host(t *testing.T, path string, words []string, stdin string
 	}
 	clean := func(b []byte) string { return strings.ReplaceAll(string(b), dir, workDir) }
 	r.Stdout, r.Stderr = clean(out.Bytes()), clean(errout.Bytes())
-	r.Tree = hostTree(t, dir)
+	r.Tree = table.hostTree(t, dir)
 	return r
 }
 
-func hostTree(t *testing.T, dir string) string {
+func (table *Table) hostTree(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
 	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
@@ -264,7 +281,7 @@ func hostTree(t *testing.T, dir string) string {
 		case m.IsRegular():
 			var c []byte
 			c, err = os.ReadFile(p)
-			content = string(c)
+			content = table.content(rel, string(c))
 		}
 		fmt.Fprintf(&b, "%s %o %q\n", rel, m, strings.ReplaceAll(content, dir, workDir))
 		return err
@@ -314,7 +331,7 @@ func (table *Table) Sandbox(t testing.TB, commands proc.Commands, words []string
 	r.Stdout, r.Stderr = out.String(), errout.String()
 	run(t, s, []string{"tree"}, nil, nil, nil, func(p *proc.Process) int {
 		var b strings.Builder
-		tree(p, workDir, &b)
+		table.tree(p, workDir, &b)
 		r.Tree = b.String()
 		return 0
 	})
@@ -389,7 +406,7 @@ func (table *Table) prepare(p *proc.Process) error {
 	return nil
 }
 
-func tree(p *proc.Process, dir string, b *strings.Builder) {
+func (table *Table) tree(p *proc.Process, dir string, b *strings.Builder) {
 	entries, err := p.ReadDir(dir)
 	if err != nil {
 		fmt.Fprintf(b, "%s: %v\n", dir, err)
@@ -412,14 +429,21 @@ func tree(p *proc.Process, dir string, b *strings.Builder) {
 			if f, err := p.Open(path, syscall.O_RDONLY, 0); err == nil {
 				c, _ := io.ReadAll(f)
 				f.Close()
-				content = string(c)
+				content = table.content(strings.TrimPrefix(path, workDir+"/"), string(c))
 			}
 		}
 		fmt.Fprintf(b, "%s %o %q\n", strings.TrimPrefix(path, workDir+"/"), m, content)
 		if m.IsDir() {
-			tree(p, path, b)
+			table.tree(p, path, b)
 		}
 	}
+}
+
+func (table *Table) content(name, content string) string {
+	if table.Content == nil {
+		return content
+	}
+	return table.Content(name, content)
 }
 
 // panicked is the status of a process whose program panicked.
