@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -89,6 +91,36 @@ func privateDir(dir string) error {
 		return fmt.Errorf("others may write to it (mode %#o)", fi.Mode().Perm())
 	}
 	return nil
+}
+
+// pruneCache removes the oldest files of a cache until it is no larger than limit. What can't be removed stays: a cache is no more than that.
+func pruneCache(dir string, limit int64) {
+	type entry struct {
+		name string
+		size int64
+		time time.Time
+	}
+	var all []entry
+	var sum int64
+	filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil
+		}
+		if fi, err := d.Info(); err == nil {
+			all = append(all, entry{name, fi.Size(), fi.ModTime()})
+			sum += fi.Size()
+		}
+		return nil
+	})
+	slices.SortFunc(all, func(a, b entry) int { return a.time.Compare(b.time) })
+	for _, e := range all {
+		if sum <= limit {
+			return
+		}
+		if os.Remove(e.name) == nil {
+			sum -= e.size
+		}
+	}
 }
 
 // Close ends the Runtime and frees all memory. Instances must be idle; they can't be used any more.
@@ -201,6 +233,9 @@ func (m *Module) compile(wasm []byte) {
 			return errs.New(errs.Invalid, "compile", m.o.Name, firstLine(err))
 		}
 		m.info.Wasm = nil
+		if r.o.CacheDir != "" {
+			pruneCache(r.o.CacheDir, r.o.CacheBytes)
+		}
 		return nil
 	}()
 	if err != nil {

@@ -22,16 +22,20 @@ import (
 type Options struct {
 	// CacheDir keeps compiled code. It is made with mode 0700, and refused if anybody else may write there, as what is in it is executed.
 	// Empty: compiled code lives as long as the Runtime.
-	CacheDir string
-	Memory   int64 // bytes of linear memory that one instance may have, at most 4 GiB; 512 MiB
-	Stack    int64 // bytes of stack that one call may use, as estimated from the code; 16 MiB
-	Ready    int   // instances of a module that are kept ready for snapshots; 16
-	Mappings int   // memory mappings that instances may have together; half of what the kernel allows the process
+	CacheDir   string
+	CacheBytes int64 // that it may have after a compilation; the oldest files go first; 1 GiB
+	Memory     int64 // bytes of linear memory that one instance may have, at most 4 GiB; 512 MiB
+	Stack      int64 // bytes of stack that one call may use, as estimated from the code; 16 MiB
+	Ready      int   // instances of a module that are kept ready for snapshots; 16
+	Mappings   int   // memory mappings that instances may have together; half of what the kernel allows the process
 	// Progress is told once a second about a compilation that takes longer than one. It may be called concurrently.
 	Progress func(name string, elapsed time.Duration)
 }
 
 func (o Options) withDefaults() Options {
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = 1 << 30
+	}
 	if o.Memory <= 0 {
 		o.Memory = 512 << 20
 	}

@@ -35,6 +35,7 @@ func NewEngine(o EngineOptions) *Engine {
 	if o.Commands == nil {
 		o.Commands = Commands()
 	}
+	o.Load = loadOf(o.Commands, o.Load)
 	return &Engine{o: o, instances: map[*Sandbox]struct{}{}}
 }
 

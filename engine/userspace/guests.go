@@ -1,9 +1,12 @@
 package userspace
 
 import (
+	"errors"
+	"path/filepath"
 	"sync"
 
 	"agentrun.dev/command"
+	"agentrun.dev/errs"
 	"agentrun.dev/proc"
 	"agentrun.dev/shell"
 	"agentrun.dev/vfs"
@@ -15,11 +18,12 @@ import (
 // loaded when a program is first run. They are Commands: those of Commands(), and their own.
 type Guests struct {
 	*command.Set
-	runtime func() (*wasm.Runtime, error)
-	python  *python.Interpreter
+	python *python.Interpreter
+	loader *wasm.Loader
 
-	mu sync.Mutex
-	rt *wasm.Runtime // once it has been made
+	mu       sync.Mutex
+	closed   bool
+	runtimes []*wasm.Runtime // once they have been made
 }
 
 // GuestOptions describe guests.
@@ -30,16 +34,12 @@ type GuestOptions struct {
 // NewGuests returns guests.
 func NewGuests(o GuestOptions) *Guests {
 	g := &Guests{}
-	g.runtime = sync.OnceValues(func() (*wasm.Runtime, error) {
-		r, err := wasm.New(wasm.Options{CacheDir: o.CacheDir})
-		if err == nil {
-			g.mu.Lock()
-			g.rt = r
-			g.mu.Unlock()
-		}
-		return r, err
-	})
-	g.python = python.New(python.Options{Runtime: g.runtime})
+	g.python = python.New(python.Options{Runtime: g.runtime(wasm.Options{CacheDir: o.CacheDir})})
+	own := wasm.Options{Ready: 1}
+	if o.CacheDir != "" {
+		own.CacheDir = filepath.Join(o.CacheDir, "programs")
+	}
+	g.loader = wasm.NewLoader(g.runtime(own), wasm.LoaderOptions{})
 	programs := map[string]proc.Program{"bash": shell.New(false), "sh": shell.New(true)}
 	for name, p := range g.python.Programs() {
 		programs[name] = p
@@ -48,15 +48,50 @@ func NewGuests(o GuestOptions) *Guests {
 	return g
 }
 
+// runtime returns a function that makes a runtime at its first call.
+func (g *Guests) runtime(o wasm.Options) func() (*wasm.Runtime, error) {
+	return sync.OnceValues(func() (*wasm.Runtime, error) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.closed {
+			return nil, errs.Msg(errs.Unavailable, "start", "guests", "they are closed")
+		}
+		r, err := wasm.New(o)
+		if err == nil {
+			g.runtimes = append(g.runtimes, r)
+		}
+		return r, err
+	})
+}
+
+// Load is for Options.Load: it finds the programs behind files that are WebAssembly modules. Sandboxes whose commands are Guests have it unless another one
+// is given.
+func (g *Guests) Load(p *proc.Process, file string, head []byte) (proc.Program, bool) {
+	return g.loader.Load(p, file, head)
+}
+
 // Close frees what guests use. No sandbox that has them may run any more.
 func (g *Guests) Close() error {
 	g.python.Close()
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.rt == nil {
-		return nil
+	g.closed = true
+	all := g.runtimes
+	g.mu.Unlock()
+	var failed error
+	for _, r := range all {
+		failed = errors.Join(failed, r.Close())
 	}
-	return g.rt.Close()
+	return failed
+}
+
+// loadOf returns what finds programs in files: load or, if that is nil, what comes with commands.
+func loadOf(c proc.Commands, load func(*proc.Process, string, []byte) (proc.Program, bool)) func(*proc.Process, string, []byte) (proc.Program, bool) {
+	if l, ok := c.(interface {
+		Load(*proc.Process, string, []byte) (proc.Program, bool)
+	}); ok && load == nil {
+		return l.Load
+	}
+	return load
 }
 
 // Mounts returns the filesystems that the programs need.

@@ -50,7 +50,8 @@ type Options struct {
 	Clock    func() time.Time   // the time inside; time.Now when nil
 	Rand     io.Reader          // the randomness inside; the system's when nil
 
-	// Load finds the program behind a file of another format than a script, such as WebAssembly; nil: there are none.
+	// Load finds the program behind a file of another format than a script, such as WebAssembly; nil: what comes with Commands, if
+	// they are Guests.
 	Load func(p *proc.Process, file string, head []byte) (proc.Program, bool)
 }
 
@@ -97,6 +98,7 @@ func New(ctx context.Context, o Options) (*Sandbox, error) {
 	if o.Commands == nil {
 		o.Commands = Commands()
 	}
+	o.Load = loadOf(o.Commands, o.Load)
 	s := &Sandbox{id: o.ID, started: time.Now(), commands: map[int]*Process{}}
 	s.base = base{commands: o.Commands, load: o.Load, dir: o.Dir, cred: vfs.Cred{UID: UID, GID: GID, Umask: 0o022}}
 	if s.base.dir == "" {
