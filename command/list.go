@@ -94,6 +94,7 @@ var list = []Command{
 	{"nproc", coreutils.Nproc},
 	{"od", dump.Od},
 	{"paste", coreutils.Paste},
+	{"patch", diff.Patch},
 	{"pathchk", coreutils.Pathchk},
 	{"printenv", coreutils.Printenv},
 	{"printf", coreutils.Printf},
