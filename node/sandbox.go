@@ -1,0 +1,256 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"agentrun.dev/egress"
+	"agentrun.dev/engine"
+	"agentrun.dev/errs"
+	"agentrun.dev/vfs"
+	"agentrun.dev/volume"
+)
+
+// freezeTimeout bounds how long a fork waits for processes to come to rest, where its context says nothing shorter.
+const freezeTimeout = 10 * time.Second
+
+// Sandbox is a running sandbox. All methods may be called concurrently; after its end they fail with errs.Unavailable.
+type Sandbox struct {
+	n       *Node
+	id      string
+	spec    Spec
+	family  *family
+	origin  *origin // of a fork
+	created time.Time
+	dialer  *egress.Dialer // nil: no network
+	in      engine.Instance
+	ready   chan struct{} // closed once all of the above is set: a fork's processes may run before
+	done    chan struct{} // closed when it has begun to end
+	used    atomic.Int64  // when it was last used, in nanoseconds since 1970
+
+	mu      sync.Mutex // one change of volumes at a time
+	volumes *volume.Set
+}
+
+// origin tells where a fork comes from.
+type origin struct {
+	parent string // id
+	index  int    // among the children of one fork, from 1
+}
+
+// ID names the sandbox on its node, and everywhere.
+func (s *Sandbox) ID() string { return s.id }
+
+// Name is what people call it; may be empty.
+func (s *Sandbox) Name() string { return s.spec.Name }
+
+// Parent is the id of the sandbox that it was forked from, or empty.
+func (s *Sandbox) Parent() string {
+	if s.origin == nil {
+		return ""
+	}
+	return s.origin.parent
+}
+
+// Created is when it was made.
+func (s *Sandbox) Created() time.Time { return s.created }
+
+// Done is closed when the sandbox begins to end.
+func (s *Sandbox) Done() <-chan struct{} { return s.done }
+
+// Instance is what the engine runs.
+func (s *Sandbox) Instance() engine.Instance { return s.in }
+
+// Namespace is the sandbox's files, or nil where the engine doesn't show them.
+func (s *Sandbox) Namespace() *vfs.Namespace {
+	if f, ok := s.in.(engine.Filer); ok {
+		return f.Namespace()
+	}
+	return nil
+}
+
+// Exec starts a command, as engine.Instance has it.
+func (s *Sandbox) Exec(ctx context.Context, c engine.Cmd) (engine.Process, error) {
+	s.Touch()
+	return s.in.Exec(ctx, c)
+}
+
+// Touch begins the lease anew.
+func (s *Sandbox) Touch() { s.used.Store(time.Now().UnixNano()) }
+
+// Bucket names the bucket that is mounted at a path, and is empty if none is.
+func (s *Sandbox) Bucket(path string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.volumes.Bucket(path); b != nil {
+		return b.Name()
+	}
+	return ""
+}
+
+// expire ends the sandbox when its lease has run out.
+func (s *Sandbox) expire(lease time.Duration) {
+	defer s.n.ends.Done()
+	s.Touch()
+	timer := time.NewTimer(lease)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-timer.C:
+		}
+		left := lease - time.Since(time.Unix(0, s.used.Load()))
+		if left > 0 {
+			timer.Reset(left)
+			continue
+		}
+		s.n.o.Log.Info("lease ran out", "sandbox", s.id, "lease", lease)
+		s.EndSoon(context.Background())
+		return
+	}
+}
+
+// EndSoon ends the sandbox within EndTimeout, whatever becomes of ctx. What goes wrong is logged, and left to Sweep.
+func (s *Sandbox) EndSoon(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), EndTimeout)
+	defer cancel()
+	if err := s.End(ctx); err != nil {
+		s.n.o.Log.Error("end sandbox", "sandbox", s.id, "err", err)
+	}
+}
+
+// End kills what runs in the sandbox and lets go of its volumes: buckets that were made for it are deleted. Forks that it
+// made of itself end with it. A sandbox that has ended already is fine.
+func (s *Sandbox) End(ctx context.Context) error {
+	if !s.n.remove(s) {
+		return nil
+	}
+	var all []error
+	for _, child := range s.family.of(s.id) {
+		all = append(all, child.End(ctx))
+	}
+	return errors.Join(append(all, s.drop(ctx))...)
+}
+
+// drop ends what runs and closes the volumes of a sandbox that nobody finds any more.
+func (s *Sandbox) drop(ctx context.Context) error {
+	var all []error
+	if s.in != nil {
+		all = append(all, s.in.Stop(ctx))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.volumes != nil {
+		all = append(all, s.volumes.Close(ctx))
+	}
+	return errors.Join(all...)
+}
+
+// Keep makes the buckets of this sandbox outlive it, and returns their names by the paths they are mounted at.
+func (s *Sandbox) Keep(ctx context.Context) (map[string]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.living(); err != nil {
+		return nil, err
+	}
+	return s.volumes.Keep(ctx)
+}
+
+// wait returns when the sandbox is known to the node: processes of a fork run earlier than that.
+func (s *Sandbox) wait(ctx context.Context) error {
+	select {
+	case <-s.ready:
+		return nil
+	case <-s.done:
+		return s.living()
+	case <-ctx.Done():
+		return errs.New(errs.Canceled, "use sandbox", s.id, ctx.Err())
+	}
+}
+
+// living fails once the sandbox has begun to end.
+func (s *Sandbox) living() error {
+	select {
+	case <-s.done:
+		return errs.Msg(errs.Unavailable, "use sandbox", s.id, "it has ended")
+	default:
+		return nil
+	}
+}
+
+// family is sandboxes that forked themselves off each other.
+type family struct {
+	mu      sync.Mutex
+	members map[string]*Sandbox // by id
+	taken   map[string]bool     // names, also of those that are being made
+}
+
+func newFamily() *family { return &family{members: map[string]*Sandbox{}, taken: map[string]bool{}} }
+
+func (f *family) add(s *Sandbox) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.members[s.id] = s
+}
+
+func (f *family) remove(s *Sandbox) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.members, s.id)
+	delete(f.taken, s.spec.Name)
+}
+
+// of returns the children of a member.
+func (f *family) of(id string) []*Sandbox {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []*Sandbox
+	for _, s := range f.members {
+		if s.Parent() == id {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// find returns the member of an id or a name.
+func (f *family) find(name string) *Sandbox {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.members[name]; s != nil {
+		return s
+	}
+	for _, s := range f.members {
+		if s.spec.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// take reserves names, all or none of them; the name that is taken already comes back.
+func (f *family) take(names []string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range names {
+		if f.taken[n] {
+			return n
+		}
+	}
+	for _, n := range names {
+		f.taken[n] = true
+	}
+	return ""
+}
+
+func (f *family) give(names []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range names {
+		delete(f.taken, n)
+	}
+}
