@@ -29,6 +29,7 @@ func (sh *Shell) foreground(s *syntax.Stmt) {
 	sh.line = sh.base + int(s.Pos().Line())
 	t := sh.attemptAt(attemptStmt)
 	if sh.pinned == 0 {
+		sh.loose = sh.loose[:0]
 		t.stmt, t.tail = s, tail
 	}
 	if s.Negated {

@@ -26,6 +26,12 @@ func (m moving) probe(sh *Shell) bool {
 		return false
 	}
 	st, err := sh.Capture()
+	if err == nil && m.save {
+		var data []byte
+		if _, data, err = st.(proc.Saver).Save(); err == nil {
+			st, err = Restore(data)
+		}
+	}
 	if err == nil {
 		var prog proc.Program
 		if prog, err = st.Resume(sh.p); err == nil {

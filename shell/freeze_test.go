@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentrun.dev/command"
+	"agentrun.dev/command/coreutils"
 	"agentrun.dev/proc"
 	"agentrun.dev/shell"
 	"agentrun.dev/vfs"
@@ -169,7 +170,28 @@ func TestFreeze(t *testing.T) {
 		for _, part := range strings.Split("\n"+string(data), "\n#### ")[1:] {
 			name, script, _ := strings.Cut(part, "\n")
 			t.Run(name, func(t *testing.T) { frozen(t, script, nil) })
+			t.Run(name+" saved", func(t *testing.T) { frozen(t, script, saved(t)) })
 		}
+	}
+}
+
+// saved returns what writes an image and reads it again.
+func saved(t *testing.T) func(*proc.Image) *proc.Image {
+	return func(im *proc.Image) *proc.Image {
+		var b bytes.Buffer
+		if err := im.Save(&b, nil); err != nil {
+			t.Fatal(err)
+		}
+		im, err := proc.LoadImage(&b, func(kind string, data []byte) (proc.State, error) {
+			if kind == shell.Kind {
+				return shell.Restore(data)
+			}
+			return coreutils.Restore(kind, data)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return im
 	}
 }
 
@@ -182,7 +204,11 @@ func frozen(t *testing.T, script string, again func(*proc.Image) *proc.Image) {
 	p := w.start(t, script, out)
 	<-p.Done()
 	took, want, status := time.Since(begun), out.String(), p.Status()
-	for round := range 3 {
+	rounds := 3
+	if again != nil {
+		rounds = 1
+	}
+	for round := range rounds {
 		w := newWorld(t)
 		defer w.close(t)
 		out := &output{}

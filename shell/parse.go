@@ -463,5 +463,7 @@ func (sh *Shell) textWord(text string, mode wordMode) *syntax.Word {
 	if r.err != nil {
 		return nil
 	}
-	return &syntax.Word{Parts: parts}
+	w := &syntax.Word{Parts: parts}
+	sh.keepLoose(text, mode, w)
+	return w
 }

@@ -246,7 +246,7 @@ func (sh *Shell) importFunc(name, text string) {
 		return
 	}
 	if d, ok := stmts[0].Cmd.(*syntax.FuncDecl); ok && d.Name.Value == name {
-		sh.setFunc(name, &function{decl: d, unit: &unit{name + " " + text, stmts}, source: "environment", export: true})
+		sh.setFunc(name, &function{decl: d, unit: sh.newUnit(name+" "+text, stmts), source: "environment", export: true})
 	}
 }
 
@@ -259,6 +259,7 @@ func (sh *Shell) trace(text string) {
 			fd = int(n)
 		}
 	}
+	sh.touch()
 	sh.opts.xtrace = false
 	ps4 := sh.prompt(sh.expandPrompt(sh.str("PS4")))
 	sh.opts.xtrace = true

@@ -115,7 +115,7 @@ type Shell struct {
 	lastRandom  int
 	secondsBase int64
 	secondsFrom time.Time
-	arithCache  map[string]*arithNode
+	arithCache  map[string]*arithNode `save:"-"`
 	arithDepth  int
 	exitTrap    bool // the EXIT trap has run
 	exitStatus  int
@@ -124,10 +124,11 @@ type Shell struct {
 	bytes       bool   // the locale isn't UTF-8: a character is a byte
 	view        []job  // the parent's jobs, which jobs shows in a subshell
 
-	begin  func(*Shell) // how the process begins; nil once it has
+	begin  func(*Shell) `save:"-"` // how the process begins; nil once it has
 	pinned int          // > 0 in the middle of something that can't be captured
 	try    attempt
-	probe  func(*Shell) bool // of tests: called where the shell rests; true when it has put a copy in its place
+	loose  []*unit           `save:"-"` // what the statement has read while it is expanded, and may start processes from
+	probe  func(*Shell) bool `save:"-"` // of tests: called where the shell rests; true when it has put a copy in its place
 }
 
 // abort is what an expansion's error panics with; the loop recovers it.
@@ -251,7 +252,7 @@ func (sh *Shell) clone() *Shell {
 	c.calls = append([]call(nil), sh.calls...)
 	c.dirs = append([]string(nil), sh.dirs...)
 	c.pipestatus = append([]int(nil), sh.pipestatus...)
-	c.arithCache, c.hashed, c.inTrap, c.arithDepth = nil, nil, nil, 0
+	c.arithCache, c.hashed, c.inTrap, c.arithDepth, c.loose = nil, nil, nil, 0, nil
 	c.inherit = sh.traps
 	if sh.traps == nil {
 		c.inherit = sh.inherit

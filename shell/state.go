@@ -17,7 +17,17 @@ func (sh *Shell) Capture() (proc.State, error) {
 	sh.tok = &owner{}
 	c := sh.copyState()
 	c.tok = nil // belongs to nobody
-	if t := &c.try; t.on {
+	t := &c.try
+	if !t.on {
+		*t = attempt{}
+	}
+	if t.kind != attemptStmt {
+		t.stmt = nil
+	}
+	if t.kind != attemptCommand {
+		t.cmd = nil
+	}
+	if t.on {
 		t.redo, t.dirty = true, false
 		if t.kind != attemptOutput {
 			c.rewind()
@@ -45,7 +55,7 @@ func (st *State) Close() error { return nil }
 // change is shared.
 func (sh *Shell) copyState() *Shell {
 	c := *sh
-	c.p, c.arithCache = nil, nil
+	c.p, c.arithCache, c.loose = nil, nil, nil
 	c.scopes = make([]*scope, len(sh.scopes))
 	for i, s := range sh.scopes {
 		d := *s

@@ -266,6 +266,7 @@ func (sh *Shell) launch(c *syntax.CmdSubst) {
 	}
 	fl := &sh.try.flight
 	fl.on, fl.kid, fl.fd, fl.out = true, newKid(child), fd, fl.out[:0]
+	sub.unit = sh.unitOf(c)
 	sub.start(func(s *Shell) { s.body(c.Stmts) })
 }
 
@@ -423,6 +424,7 @@ func (sh *Shell) procSubst(c *syntax.ProcSubst) string {
 	}
 	sh.procFds = append(sh.procFds, procFd{sh.p, n})
 	sub.opts.errexit = false
+	sub.unit = sh.unitOf(c)
 	sub.start(func(s *Shell) { s.body(c.Stmts) })
 	sh.lastBg = child.Pid()
 	sh.kids = append(sh.kids, newKid(child))

@@ -29,6 +29,9 @@ type textReader struct {
 type unit struct {
 	text  string
 	stmts []*syntax.Stmt
+	word  *syntax.Word // instead of stmts: text that was read as a word,
+	mode  wordMode     // in this mode
+	flags uint8        // what the text's meaning depends on
 }
 
 func newTextReader(text string, base int) *textReader {
@@ -194,7 +197,7 @@ func (r *textReader) unit() (stmts []*syntax.Stmt, more bool) {
 			return nil, r.syntaxError(rd)
 		}
 		r.warn(rd)
-		r.parsed = &unit{rd.src[:rd.i], stmts}
+		r.parsed = r.sh.newUnit(rd.src[:rd.i], stmts)
 		return stmts, true
 	}
 }

@@ -252,7 +252,9 @@ func (sh *Shell) enterTrap(sig int) {
 func (sh *Shell) leaveTrap(sig int) {
 	m := map[int]bool{}
 	for k := range sh.inTrap {
-		m[k] = k != sig
+		if k != sig {
+			m[k] = true
+		}
 	}
 	sh.inTrap = m
 }

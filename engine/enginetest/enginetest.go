@@ -384,6 +384,19 @@ func testBusy(t *testing.T, c Config) {
 	}
 }
 
+// hibernating waits in a loop, with children that wait in sleep, cat, timeout and tail.
+const hibernating = `n=41; exec 4<in; read x <&4; mkfifo p q
+cat p > catted & c=$!
+(sleep 0.3; echo slept > slept) & s=$!
+timeout 60 cat q > timed & d=$!
+tail -s 0.01 -f in > tailed & t=$!
+exec 5>p 6>q; echo one >&5
+until grep -q b tailed; do sleep 0.01; done; echo up > up
+while [ ! -e go ]; do sleep 0.01; done
+read y <&4; echo two >&5; echo three >&6; echo c >> in; exec 5>&- 6>&-; wait $c $s $d
+until grep -q c tailed; do sleep 0.01; done; kill $t
+{ echo $x $y $((n+1)); echo $(cat catted); cat slept timed; echo $(cat tailed); } > out.new; mv out.new out`
+
 // A sandbox is written to disk while a script runs, ended, and goes on in another engine.
 func testHibernate(t *testing.T, c Config) {
 	if !c.Saves {
@@ -391,7 +404,7 @@ func testHibernate(t *testing.T, c Config) {
 	}
 	w := boot(t, c.New(t), "one")
 	w.sh("printf 'a\\nb\\n' > in")
-	if _, err := w.in.Exec(t.Context(), engine.Cmd{Args: []string{"bash", "-c", "n=41; exec 4<in; read x <&4; echo up > up; while [ ! -e go ]; do sleep 0.01; done; read y <&4; echo $x $y $((n+1)) > out"}}); err != nil {
+	if _, err := w.in.Exec(t.Context(), engine.Cmd{Args: []string{"bash", "-c", hibernating}}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "start", func() bool { return w.sh("ls up 2>/dev/null") == "up\n" })
@@ -429,7 +442,7 @@ func testHibernate(t *testing.T, c Config) {
 		a := adopt(t, k)
 		a.sh("touch go")
 		eventually(t, "the end", func() bool { return a.sh("cat out 2>/dev/null") != "(status 1)" && a.sh("cat out") != "" })
-		a.want("cat out", "a b 42\n")
+		a.want("cat out", "a b 42\none two\nslept\nthree\na b c\n")
 	}
 }
 

@@ -7,9 +7,12 @@ import (
 	"strings"
 	"sync"
 
+	"agentrun.dev/command/coreutils"
+	"agentrun.dev/command/world"
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
 	"agentrun.dev/proc"
+	"agentrun.dev/shell"
 )
 
 // EngineOptions are what all sandboxes of an engine have in common.
@@ -83,6 +86,14 @@ func (e *Engine) Load(_ context.Context, r io.Reader) (engine.Image, error) {
 
 // restore finds who saved a program's state.
 func (e *Engine) restore(kind string, data []byte) (proc.State, error) {
+	switch kind {
+	case shell.Kind:
+		return shell.Restore(data)
+	case world.ForkKind:
+		return world.LoadFork(data)
+	case coreutils.SleepKind, coreutils.CatKind, coreutils.TailKind, coreutils.TimeoutKind:
+		return coreutils.Restore(kind, data)
+	}
 	if e.o.Restore != nil {
 		return e.o.Restore(kind, data)
 	}

@@ -80,7 +80,7 @@ func (im *image) Start(ctx context.Context, id engine.Identity, volumes []engine
 	}
 	own := &late{}
 	var err error
-	if s.ns, err = im.namespace(volumes, s.root, own); err != nil {
+	if s.ns, err = im.namespace(volumes, s.root, own, false); err != nil {
 		return nil, errs.New(errs.Invalid, "start image", id.ID, err)
 	}
 	host := id.Hostname
@@ -113,8 +113,8 @@ func (l *late) OpenSpecial(ctx context.Context, ino vfs.Ino, flags int, c vfs.Cr
 	return nil, false, nil
 }
 
-// namespace returns the image's tree with other filesystems in it.
-func (im *image) namespace(volumes []engine.Volume, root *memfs.FS, procFS vfs.FS) (*vfs.Namespace, error) {
+// namespace returns the image's tree with other filesystems in it. With fresh, what no volume is given for is empty.
+func (im *image) namespace(volumes []engine.Volume, root *memfs.FS, procFS vfs.FS, fresh bool) (*vfs.Namespace, error) {
 	given := make(map[string]engine.Volume, len(volumes))
 	for _, v := range volumes {
 		given[v.Path] = v
@@ -129,7 +129,10 @@ func (im *image) namespace(volumes []engine.Volume, root *memfs.FS, procFS vfs.F
 			m.FS = root
 		case m.Type == "proc":
 			m.FS = procFS
-		case m.Type != "devtmpfs" && m.Type != "agentrun":
+		case m.Type == "devtmpfs" || m.Type == "agentrun":
+		case fresh:
+			m.FS = memfs.New(memfs.Options{})
+		default:
 			return m, fmt.Errorf("no volume is given for %s", m.Path)
 		}
 		return m, nil
@@ -163,7 +166,8 @@ type savedImage struct {
 
 // Save implements engine.Image.
 func (im *image) Save(ctx context.Context, w io.Writer, volumes []engine.Volume) error {
-	ns, err := im.namespace(volumes, im.root, &late{})
+	// Volumes that start anew wherever the image does aren't among those of the cut.
+	ns, err := im.namespace(volumes, im.root, &late{}, true)
 	if err != nil {
 		return errs.New(errs.Invalid, "save image", "", err)
 	}

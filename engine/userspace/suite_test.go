@@ -8,5 +8,5 @@ import (
 )
 
 func TestSuite(t *testing.T) {
-	enginetest.Run(t, enginetest.Config{New: func(testing.TB) engine.Engine { return NewEngine(EngineOptions{}) }})
+	enginetest.Run(t, enginetest.Config{Saves: true, New: func(testing.TB) engine.Engine { return NewEngine(EngineOptions{}) }})
 }
