@@ -14,8 +14,8 @@ import (
 const snapshotAbout = `Freeze the files of this sandbox, look at what changed since, and go back.
 
 A snapshot costs nothing to take and shares all its data with the files: take
-one before anything risky. It holds the files of the workspace and of the other
-bucket volumes; processes aren't part of it (see fork for those).
+one before anything risky. It holds the files of the bucket that is the workspace; other
+volumes and processes aren't part of it (see fork for those).
 
 Commands:
   take [NAME]             freeze the files as they are now; prints the name
