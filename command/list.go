@@ -14,6 +14,7 @@ import (
 	"agentrun.dev/command/rg"
 	"agentrun.dev/command/sed"
 	"agentrun.dev/command/sort"
+	"agentrun.dev/command/sqlite"
 	"agentrun.dev/command/tree"
 	"agentrun.dev/command/world"
 )
@@ -117,6 +118,7 @@ var list = []Command{
 	{"snapshot", world.Snapshot},
 	{"sort", sort.Sort},
 	{"split", coreutils.Split},
+	{"sqlite3", sqlite.Sqlite3},
 	{"stat", coreutils.Stat},
 	{"stdbuf", coreutils.Stdbuf},
 	{"strings", dump.Strings},
