@@ -16,18 +16,21 @@ func (sh *Shell) assign(a *syntax.Assign) bool {
 			sh.errorf("%s[%s]: cannot assign list to array member", name, sh.subscript(a.Index, target))
 			return false
 		}
-		ok := sh.assignArray(target, a.Array, a.Append, 0)
-		if ok && sh.opts.xtrace {
-			sh.trace(name + "=" + sh.nodeText(a.Array))
+		if sh.opts.xtrace {
+			sh.trace(sh.cmdPrinter(sh.unit, false).assign(a))
 		}
-		return ok
+		return sh.assignArray(target, a.Array, a.Append, 0)
 	}
 	if a.Index != nil {
 		target, _ := sh.resolve(name)
 		sub := sh.subscript(a.Index, target)
 		value := sh.value(a.Value)
 		if sh.opts.xtrace {
-			sh.trace(name + "[" + sub + "]=" + quoteSet(value))
+			op := "]="
+			if a.Append {
+				op = "]+="
+			}
+			sh.trace(name + "[" + sub + op + quoteSet(value))
 		}
 		return sh.assignElement(target, sub, value, a.Append)
 	}

@@ -34,7 +34,7 @@ func (sh *Shell) background(s *syntax.Stmt) {
 	sub.noerr = 0
 	sub.start(func(x *Shell) { x.one(s) })
 	runtime.Gosched() // jobs begin in the order in which they were started, as far as that can be had
-	j := sh.addJob([]kid{newKid(child)}, sh.nodeText(&fg))
+	j := sh.addJob([]kid{newKid(child)}, sh.commandText(&fg))
 	sh.lastBg = child.Pid()
 	if sh.opts.interactive {
 		sh.stderr(fmt.Sprintf("[%d] %d\n", j.id, child.Pid()))
@@ -88,7 +88,7 @@ func (sh *Shell) coproc(c *syntax.CoprocClause) {
 		s.p.CloseFd(wfd)
 		s.one(stmt)
 	})
-	j := sh.addJob([]kid{newKid(child)}, "coproc "+name+" "+sh.nodeText(stmt))
+	j := sh.addJob([]kid{newKid(child)}, "coproc "+name+" "+sh.commandText(stmt))
 	j.coproc, j.fds = name, [2]int{rfd, wfd}
 	sh.lastBg = child.Pid()
 	v := sh.own(name)

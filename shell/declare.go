@@ -49,21 +49,53 @@ func (sh *Shell) declClause(c *syntax.DeclClause) {
 		}
 	}
 	if sh.opts.xtrace {
-		words := []string{name}
-		for _, a := range args {
-			w := a.text
-			if a.hasValue {
-				w = a.name + "=" + a.value
-				if a.array != nil {
-					w = a.name + "=" + sh.nodeText(a.array)
-				}
-			}
-			words = append(words, w)
-		}
-		sh.traceArgs(words)
+		sh.traceDeclare(name, args)
 	}
 	st := sh.declare(name, args)
 	sh.builtinDone(name, st, false)
+}
+
+// traceDeclare is set -x's view of a declaration: lists are assigned on a line of their own before it, and export and
+// readonly tell their assignments once more.
+func (sh *Shell) traceDeclare(name string, args []declArg) {
+	words := []string{name}
+	for _, a := range args {
+		w := a.text
+		switch {
+		case a.array != nil:
+			var vals []string
+			for _, e := range a.array.Elems {
+				v := ""
+				if e.Index != nil {
+					v = "[" + quoteSingle(sh.subscript(e.Index, a.name)) + "]="
+				}
+				if e.Value != nil {
+					v += quoteSingle(sh.value(e.Value))
+				}
+				vals = append(vals, v)
+			}
+			sh.trace(a.name + "=(" + strings.Join(vals, " ") + ")")
+			w = a.name
+		case a.hasValue:
+			op := "="
+			if a.add {
+				op = "+="
+			}
+			if w = a.name; a.hasSub {
+				w += "[" + a.sub + "]"
+			}
+			w += op + a.value
+		}
+		words = append(words, w)
+	}
+	sh.traceArgs(words)
+	if name == "export" || name == "readonly" {
+		for _, a := range args {
+			if a.hasValue && a.array == nil {
+				sh.trace(a.name + "=" + quoteSet(a.value))
+			}
+		}
+	}
 }
 
 func (sh *Shell) declWords(c *syntax.DeclClause) []string {

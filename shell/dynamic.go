@@ -56,7 +56,7 @@ func (sh *Shell) dynamic(name string) *variable {
 	case "BASH_SUBSHELL":
 		return strVar(strconv.FormatInt(int64(sh.subshell), 10))
 	case "BASH_COMMAND":
-		return strVar(sh.command)
+		return strVar(sh.bashCommand())
 	case "BASH_ARGV0":
 		return strVar(sh.name)
 	case "HISTCMD":

@@ -125,7 +125,7 @@ func (sh *Shell) compound(cmd syntax.Command) {
 	case *syntax.CaseClause:
 		sh.debugTrap(c)
 		if sh.opts.xtrace {
-			sh.trace("case " + sh.nodeText(c.Word) + " in")
+			sh.trace(strings.TrimRight(sh.commandText(c), " "))
 		}
 		value := sh.string(c.Word)
 		sh.push(&caseFrame{c: c, value: value})
@@ -179,6 +179,7 @@ func (sh *Shell) forClause(c *syntax.ForClause) {
 		sh.push(&restoreFrame{fds: mark})
 	}
 	if c.Select {
+		sh.debugTrap(c)
 		f := &selectFrame{c: c, name: name, words: words}
 		f.enter(sh)
 		sh.push(f)
@@ -267,8 +268,9 @@ func (sh *Shell) done(status int) {
 func (sh *Shell) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, tail bool) {
 	mark := len(sh.procFds)
 	sh.substSt = -1
+	sh.nowRuns(c, redirs)
 	if sh.hasTrap(sigDebug) {
-		sh.debugTrap(c)
+		sh.debugTrap(nil)
 		if sh.ctl != ctlNone {
 			return
 		}

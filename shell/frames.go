@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"strings"
+
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -278,6 +280,8 @@ func (f *cForFrame) step(sh *Shell) {
 			return def, true
 		}
 		text := sh.arithText(x)
+		sh.now = running{text: "((" + strings.TrimLeft(text, " \t\n") + "))"}
+		sh.debugTrap(nil)
 		if sh.opts.xtrace {
 			sh.trace("((" + text + "))")
 		}
@@ -309,7 +313,6 @@ func (f *cForFrame) step(sh *Shell) {
 			return
 		}
 		f.stage = 2
-		sh.debugTrap(f.c)
 		sh.list(f.c.Do)
 	case 2:
 		f.last = sh.status
@@ -481,6 +484,7 @@ func (f *funcFrame) leave(sh *Shell) {
 type textFrame struct {
 	r     *textReader
 	kind  textKind
+	flat  bool // counts for nothing in set -x
 	stmts []*syntax.Stmt
 	i     int
 	ran   bool

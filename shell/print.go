@@ -33,206 +33,11 @@ func (sh *Shell) nodeText(n syntax.Node) string {
 			return "${" + x.Param.Value + "}"
 		}
 		return b.String()
-	case *syntax.FuncDecl:
-		return x.Name.Value
-	case *syntax.ForClause:
-		if l, ok := x.Loop.(*syntax.WordIter); ok {
-			b.WriteString("for " + l.Name.Value)
-			if l.InPos.IsValid() {
-				b.WriteString(" in")
-				for _, w := range l.Items {
-					b.WriteString(" " + sh.nodeText(w))
-				}
-			}
-			return b.String()
-		}
 	}
 	if pr.Print(&b, n) != nil {
 		return ""
 	}
 	return strings.TrimRight(b.String(), "\n")
-}
-
-// printFunc writes a function as declare -f does.
-func (sh *Shell) printFunc(name string, f *function) string {
-	p := &funcPrinter{sh: sh}
-	p.line(0, name+" () ")
-	body := f.decl.Body
-	if b, ok := body.Cmd.(*syntax.Block); ok {
-		p.line(0, "{ ")
-		p.stmts(b.Stmts, 1)
-		p.line(0, "}"+p.redirs(body))
-	} else {
-		p.line(0, "{ ")
-		p.stmts([]*syntax.Stmt{body}, 1)
-		p.line(0, "}")
-	}
-	return strings.TrimSuffix(p.b.String(), "\n")
-}
-
-// funcPrinter lays commands out as bash does: four spaces, a semicolon after each but the last.
-type funcPrinter struct {
-	sh   *Shell
-	b    strings.Builder
-	docs []*syntax.Redirect // here-documents that follow the line
-}
-
-func (p *funcPrinter) line(depth int, s string) {
-	p.b.WriteString(strings.Repeat("    ", depth) + s + "\n")
-}
-
-func (p *funcPrinter) redirs(s *syntax.Stmt) string {
-	var b strings.Builder
-	for _, r := range s.Redirs {
-		b.WriteByte(' ')
-		if r.N != nil {
-			b.WriteString(r.N.Value)
-		}
-		b.WriteString(r.Op.String())
-		switch r.Op {
-		case syntax.Hdoc, syntax.DashHdoc:
-			p.docs = append(p.docs, r)
-		case syntax.DplIn, syntax.DplOut:
-		default:
-			b.WriteByte(' ')
-		}
-		b.WriteString(p.sh.nodeText(r.Word))
-	}
-	return b.String()
-}
-
-// stmts writes a list, one command a line.
-func (p *funcPrinter) stmts(list []*syntax.Stmt, depth int) {
-	for i, s := range list {
-		text := p.stmt(s, depth)
-		end := ";"
-		if i == len(list)-1 || s.Background {
-			end = ""
-		}
-		if s.Background {
-			text += " &"
-		}
-		if len(p.docs) > 0 {
-			end = ""
-		}
-		p.line(depth, text+end)
-		p.flushDocs()
-	}
-}
-
-func (p *funcPrinter) flushDocs() {
-	for _, r := range p.docs {
-		if r.Hdoc != nil {
-			p.b.WriteString(p.sh.nodeText(r.Hdoc))
-			if !strings.HasSuffix(p.b.String(), "\n") {
-				p.b.WriteByte('\n')
-			}
-		}
-		p.b.WriteString(strings.Trim(p.sh.nodeText(r.Word), "'\"\\") + "\n")
-	}
-	p.docs = nil
-}
-
-// inner lays out a nested list and returns its text, without the last newline.
-func (p *funcPrinter) inner(list []*syntax.Stmt, depth int, last string) string {
-	q := &funcPrinter{sh: p.sh}
-	q.stmts(list, depth)
-	s := strings.TrimSuffix(q.b.String(), "\n")
-	if last != "" && !strings.HasSuffix(s, "&") {
-		s += last
-	}
-	return s
-}
-
-// stmt returns a command's text; nested lines are indented from depth on.
-func (p *funcPrinter) stmt(s *syntax.Stmt, depth int) string {
-	text := ""
-	if s.Cmd != nil {
-		text = p.command(s.Cmd, depth)
-	}
-	if s.Negated {
-		text = "! " + text
-	}
-	return strings.TrimPrefix(text+p.redirs(s), " ")
-}
-
-func (p *funcPrinter) command(c syntax.Command, depth int) string {
-	pad := strings.Repeat("    ", depth)
-	switch c := c.(type) {
-	case *syntax.Block:
-		return "{ \n" + p.inner(c.Stmts, depth+1, "") + "\n" + pad + "}"
-	case *syntax.Subshell:
-		return "( " + strings.TrimLeft(p.inner(c.Stmts, depth, ""), " ") + " )"
-	case *syntax.IfClause:
-		out := ""
-		for i := c; i != nil; i = i.Else {
-			cond := strings.TrimLeft(p.inner(i.Cond, depth, ""), " ")
-			switch {
-			case i == c:
-				out += "if " + cond + "; then\n"
-			case len(i.Cond) > 0:
-				// bash nests elif as an if within else.
-				return out + pad + "else\n" + pad + "    " + p.command(i, depth+1) + ";\n" + pad + "fi"
-			default:
-				out += pad + "else\n"
-			}
-			out += p.inner(i.Then, depth+1, ";") + "\n"
-		}
-		return out + pad + "fi"
-	case *syntax.WhileClause:
-		word := "while "
-		if c.Until {
-			word = "until "
-		}
-		return word + strings.TrimLeft(p.inner(c.Cond, depth, ""), " ") + "; do\n" + p.inner(c.Do, depth+1, ";") + "\n" + pad + "done"
-	case *syntax.ForClause:
-		head := p.sh.nodeText(c)
-		if l, ok := c.Loop.(*syntax.CStyleLoop); ok {
-			part := func(x syntax.ArithmExpr) string {
-				if x == nil {
-					return "1"
-				}
-				return p.arith(x)
-			}
-			head = "for ((" + part(l.Init) + "; " + part(l.Cond) + "; " + part(l.Post) + "))"
-		} else {
-			head += ";"
-		}
-		return head + "\n" + pad + "do\n" + p.inner(c.Do, depth+1, ";") + "\n" + pad + "done"
-	case *syntax.CaseClause:
-		out := "case " + p.sh.nodeText(c.Word) + " in \n"
-		for _, it := range c.Items {
-			var pats []string
-			for _, w := range it.Patterns {
-				pats = append(pats, p.sh.nodeText(w))
-			}
-			out += pad + "    " + strings.Join(pats, " | ") + ")\n"
-			if len(it.Stmts) > 0 {
-				out += p.inner(it.Stmts, depth+2, "")
-			}
-			out += "\n"
-			out += pad + "    " + it.Op.String() + "\n"
-		}
-		return out + pad + "esac"
-	case *syntax.BinaryCmd:
-		return p.stmt(c.X, depth) + " " + c.Op.String() + " " + p.stmt(c.Y, depth)
-	case *syntax.FuncDecl:
-		body := ""
-		if b, ok := c.Body.Cmd.(*syntax.Block); ok {
-			body = "{ \n" + p.inner(b.Stmts, depth+1, "") + "\n" + pad + "}"
-		} else {
-			body = "{ \n" + p.inner([]*syntax.Stmt{c.Body}, depth+1, "") + "\n" + pad + "}"
-		}
-		return "function " + c.Name.Value + " () \n" + pad + body
-	case *syntax.ArithmCmd:
-		return "((" + p.arith(c.X) + "))"
-	}
-	return p.sh.nodeText(c)
-}
-
-func (p *funcPrinter) arith(x syntax.ArithmExpr) string {
-	s := p.sh.nodeText(&syntax.ArithmExp{X: x})
-	return strings.TrimSuffix(strings.TrimPrefix(s, "$(("), "))")
 }
 
 // importFunc defines a function that came in the environment.
@@ -263,14 +68,25 @@ func (sh *Shell) trace(text string) {
 	sh.opts.xtrace = false
 	ps4 := sh.prompt(sh.expandPrompt(sh.str("PS4")))
 	sh.opts.xtrace = true
-	// The first character is repeated for each level of command substitution.
+	// The first character is repeated for each level of text within text: command substitution, eval, source, traps.
 	if ps4 != "" {
 		_, n := decode(ps4)
-		ps4 = strings.Repeat(ps4[:n], sh.subshell*0+1) + ps4[n:]
+		ps4 = strings.Repeat(ps4[:n], sh.level()+1) + ps4[n:]
 	}
 	if f, err := sh.p.File(fd); err == nil {
 		sh.writeAll(f, []byte(ps4+text+"\n"))
 	}
+}
+
+// level counts the texts within texts that are being run.
+func (sh *Shell) level() int {
+	n := sh.traceLevel
+	for _, f := range sh.frames {
+		if t, ok := f.(*textFrame); ok && t.kind != textScript && !t.flat {
+			n++
+		}
+	}
+	return min(n, 99)
 }
 
 func (sh *Shell) traceArgs(args []string) {
@@ -284,7 +100,7 @@ func (sh *Shell) traceArgs(args []string) {
 }
 
 func (sh *Shell) traceFor(c *syntax.ForClause, words []string) {
-	sh.trace(sh.nodeText(c))
+	sh.trace(sh.commandText(c))
 }
 
 // expandPrompt expands parameters and commands in a prompt.

@@ -87,7 +87,8 @@ type Shell struct {
 	line       int
 	source     string
 	scriptFile string
-	command    string
+	now        running
+	traceLevel int // levels of text within text that the parent was in, for set -x
 	subshell   int
 	tail       bool // what is run now is the last thing this process does
 
@@ -258,6 +259,7 @@ func (sh *Shell) clone() *Shell {
 		c.inherit = sh.inherit
 	}
 	c.traps = nil
+	c.traceLevel = sh.level()
 	for sig, cmd := range sh.traps {
 		if cmd == "" || sig == sigDebug && sh.opts.functrace || sig == sigErr && sh.opts.errtrace || sig == sigReturn && sh.opts.functrace {
 			c.setTrap(sig, cmd)

@@ -133,6 +133,14 @@ func (sh *Shell) pipeline(c *syntax.BinaryCmd) {
 		errs = append(errs, c.Op == syntax.PipeAll)
 	}
 	stages = append(stages, c.X)
+	if sh.hasTrap(sigDebug) {
+		for i := len(stages) - 1; i >= 0; i-- {
+			if call, ok := stages[i].Cmd.(*syntax.CallExpr); ok {
+				sh.nowRuns(call, stages[i].Redirs)
+				sh.debugTrap(nil)
+			}
+		}
+	}
 	n := len(stages)
 	lastHere := sh.shopts.get("lastpipe") && !sh.opts.monitor
 	var kids []kid
@@ -264,6 +272,7 @@ func (sh *Shell) launch(c *syntax.CmdSubst) {
 	if !sh.opts.posix && !sh.shopts.get("inherit_errexit") {
 		sub.opts.errexit = false
 	}
+	sub.traceLevel++
 	fl := &sh.try.flight
 	fl.on, fl.kid, fl.fd, fl.out = true, newKid(child), fd, fl.out[:0]
 	sub.unit = sh.unitOf(c)
@@ -404,6 +413,7 @@ func (sh *Shell) procSubst(c *syntax.ProcSubst) string {
 	if child == nil {
 		panic(abort{kind: abortDiscard, status: 254})
 	}
+	sub.traceLevel++
 	r, w := sh.p.Sandbox().RawPipe()
 	mine, theirs, fd := r, w, 1
 	if c.Op == syntax.CmdOut {

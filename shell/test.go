@@ -28,7 +28,7 @@ func (sh *Shell) cond(x syntax.TestExpr) (ok, bad bool) {
 	switch x := x.(type) {
 	case *syntax.Word:
 		s := sh.string(x)
-		sh.traceCond("-n " + quoteSet(s))
+		sh.traceCond("-n " + orEmpty(s))
 		return s != "", false
 	case *syntax.ParenTest:
 		return sh.cond(x.X)
@@ -43,7 +43,7 @@ func (sh *Shell) cond(x syntax.TestExpr) (ok, bad bool) {
 		}
 		s := sh.string(w)
 		if sh.opts.xtrace {
-			sh.traceCond(x.Op.String() + " " + quoteSet(s))
+			sh.traceCond(x.Op.String() + " " + orEmpty(s))
 		}
 		return sh.unaryTest(x.Op.String(), s)
 	case *syntax.BinaryTest:
@@ -69,6 +69,14 @@ func (sh *Shell) cond(x syntax.TestExpr) (ok, bad bool) {
 	return false, true
 }
 
+// orEmpty shows a word of a condition in set -x.
+func orEmpty(s string) string {
+	if s == "" {
+		return "''"
+	}
+	return s
+}
+
 func (sh *Shell) traceCond(s string) {
 	if sh.opts.xtrace {
 		sh.trace("[[ " + s + " ]]")
@@ -80,14 +88,14 @@ func (sh *Shell) binaryCond(op syntax.BinTestOperator, l, r *syntax.Word) (ok, b
 	switch op {
 	case syntax.TsMatch, syntax.TsMatchShort, syntax.TsNoMatch:
 		pat := sh.patternOf(r)
-		sh.traceCond(left + " " + op.String() + " " + pat)
+		sh.traceCond(orEmpty(left) + " " + op.String() + " " + pat)
 		m := sh.compile(pat, true, sh.shopts.get("nocasematch")).match(left)
 		return m != (op == syntax.TsNoMatch), false
 	case syntax.TsReMatch:
 		return sh.regexCond(left, r)
 	}
 	right := sh.string(r)
-	sh.traceCond(quoteSet(left) + " " + op.String() + " " + quoteSet(right))
+	sh.traceCond(orEmpty(left) + " " + op.String() + " " + orEmpty(right))
 	switch op {
 	case syntax.TsBefore:
 		return left < right, false

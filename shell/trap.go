@@ -279,12 +279,46 @@ func (sh *Shell) evalText(text string) {
 	sh.nested(func() { sh.push(sh.trapText(text)) })
 }
 
+// running is the command that runs, as BASH_COMMAND says.
+type running struct {
+	node   syntax.Node
+	redirs []*syntax.Redirect
+	unit   *unit
+	text   string // if node is nil
+}
+
+// nowRuns notes what runs, but not what traps run.
+func (sh *Shell) nowRuns(n syntax.Node, redirs []*syntax.Redirect) {
+	if len(sh.inTrap) == 0 {
+		sh.now = running{node: n, redirs: redirs, unit: sh.unit}
+	}
+}
+
+// bashCommand is BASH_COMMAND.
+func (sh *Shell) bashCommand() string {
+	n := sh.now.node
+	if n == nil {
+		return sh.now.text
+	}
+	if c, ok := n.(*syntax.CallExpr); ok {
+		n = &syntax.Stmt{Cmd: c, Redirs: sh.now.redirs}
+	}
+	u := sh.unit
+	sh.unit = sh.now.unit
+	text := sh.commandText(n)
+	sh.unit = u
+	return text
+}
+
+// debugTrap runs the DEBUG trap before a command, nil for the simple one that was noted.
 func (sh *Shell) debugTrap(n syntax.Node) {
 	if !sh.hasTrap(sigDebug) || sh.inTrap[sigDebug] {
 		return
 	}
-	sh.setLine(n.Pos())
-	sh.command = strings.TrimSpace(sh.nodeText(n))
+	if n != nil {
+		sh.setLine(n.Pos())
+		sh.nowRuns(n, nil)
+	}
 	sh.runTrap(sigDebug)
 }
 
@@ -329,7 +363,9 @@ func (sh *Shell) pushExitTrap() bool {
 	}
 	sh.noerr = 0
 	sh.push(&exitFrame{status: sh.status})
-	sh.push(sh.trapText(cmd))
+	f := sh.trapText(cmd)
+	f.flat = true
+	sh.push(f)
 	return true
 }
 
