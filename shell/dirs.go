@@ -214,6 +214,10 @@ func builtinDirs(sh *Shell, args []string) int {
 	stack := sh.dirStack()
 	if name == "popd" {
 		n := 0
+		if isIndex && len(sh.dirs) == 0 {
+			sh.errorf("popd: directory stack empty")
+			return 1
+		}
 		if arg != "" {
 			var ok bool
 			if !isIndex {
@@ -242,6 +246,9 @@ func builtinDirs(sh *Shell, args []string) int {
 		return dirsList(sh, nil)
 	}
 	switch {
+	case isIndex && len(sh.dirs) == 0:
+		sh.errorf("pushd: directory stack empty")
+		return 1
 	case isIndex:
 		n, ok := sh.dirIndex(arg)
 		if !ok {
@@ -294,6 +301,12 @@ func dirsList(sh *Shell, args []string) int {
 					lines, number = true, true
 				}
 			}
+		case len(a) > 1 && (a[0] == '+' || a[0] == '-') && strings.Trim(a[1:], "0123456789") != "":
+			sh.errorf("dirs: %s: invalid number", a)
+			return sh.usage("dirs [-clpv] [+N] [-N]")
+		case len(a) > 1 && (a[0] == '+' || a[0] == '-') && len(sh.dirs) == 0 && strings.Trim(a[1:], "0") != "":
+			sh.errorf("dirs: directory stack empty")
+			return 1
 		case len(a) > 1 && (a[0] == '+' || a[0] == '-'):
 			s, ok := sh.dirStackEntry(a)
 			if !ok {

@@ -180,6 +180,9 @@ func (sh *Shell) forClause(c *syntax.ForClause) {
 	}
 	if c.Select {
 		sh.debugTrap(c)
+		if sh.opts.xtrace {
+			sh.trace(sh.commandText(c))
+		}
 		f := &selectFrame{c: c, name: name, words: words}
 		f.enter(sh)
 		sh.push(f)

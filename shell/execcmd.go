@@ -77,10 +77,10 @@ func builtinSource(sh *Shell, args []string) int {
 }
 
 func (sh *Shell) sourceError(name, file string) string {
-	if strings.Contains(file, "/") {
-		return file
+	if sh.opts.posix && !strings.Contains(file, "/") {
+		return name + ": " + file
 	}
-	return name + ": " + file
+	return file
 }
 
 // sourceText pushes the frame of a sourced file.

@@ -283,7 +283,7 @@ func (f *cForFrame) step(sh *Shell) {
 		sh.now = running{text: "((" + strings.TrimLeft(text, " \t\n") + "))"}
 		sh.debugTrap(nil)
 		if sh.opts.xtrace {
-			sh.trace("((" + text + "))")
+			sh.trace("(( " + strings.TrimLeft(text, " \t\n") + " ))")
 		}
 		n, err := sh.evalArith(text)
 		if err != nil {
@@ -528,6 +528,7 @@ func (f *textFrame) step(sh *Shell) {
 			sh.status = 0
 		}
 		if f.kind == textSource {
+			f.flat = true
 			sh.returnTrap()
 		}
 		sh.pop()

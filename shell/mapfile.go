@@ -114,7 +114,7 @@ func builtinMapfile(sh *Shell, args []string) int {
 			break
 		}
 		if c == delim {
-			if !trim {
+			if !trim && c != 0 {
 				line = append(line, c)
 			}
 			ok := emit()

@@ -21,6 +21,7 @@ type reader struct {
 	err  *readError
 
 	assignOK bool // the next word may be an assignment
+	inArgs   bool // it is an argument
 	ext      bool // extended patterns are words
 	regex    bool // the next word is an expression of =~
 	cond     bool // within [[ ]]
@@ -169,7 +170,7 @@ func (r *reader) take() token {
 	if t.kind == tokNewline && len(r.docs) > 0 {
 		r.readDocs()
 	}
-	r.assignOK = true
+	r.assignOK, r.inArgs = true, false
 	return t
 }
 
@@ -312,7 +313,7 @@ func (r *reader) expandAlias() bool {
 		r.active = r.active[:len(r.active)-1]
 	}
 	follows := r.nextAlias >= 0 && left <= r.nextAlias
-	if !r.assignOK && !follows || t.assign != nil || r.cond {
+	if (!r.assignOK || r.inArgs) && !follows || t.assign != nil || r.cond {
 		return false
 	}
 	if follows {

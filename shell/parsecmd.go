@@ -326,7 +326,7 @@ func (r *reader) simpleCommand(s *syntax.Stmt) {
 	for r.err == nil {
 		if d := r.redirect(); d != nil {
 			s.Redirs = append(s.Redirs, d)
-			r.assignOK = assigning || decl != nil
+			r.assignOK, r.inArgs = assigning || decl != nil, !assigning
 			continue
 		}
 		t := r.peek()
@@ -357,7 +357,7 @@ func (r *reader) simpleCommand(s *syntax.Stmt) {
 		}
 		r.take()
 		evals := len(c.Args) > 0 && r.listArgs(c.Args[0].Lit())
-		r.assignOK = assigning || decl != nil || evals
+		r.assignOK, r.inArgs = assigning || decl != nil || evals, !assigning
 		if !assigning {
 			r.noteAliasEnd()
 		}

@@ -92,8 +92,13 @@ func (sh *Shell) level() int {
 func (sh *Shell) traceArgs(args []string) {
 	out := make([]string, len(args))
 	for i, a := range args {
-		if out[i] = quoteSet(a); a == "" {
+		switch {
+		case a == "":
 			out[i] = "''"
+		case strings.ContainsAny(a, " \t\n'\"\\|&;()<>!{}*[]?^$`"):
+			out[i] = quoteSingle(a)
+		default:
+			out[i] = quoteSet(a)
 		}
 	}
 	sh.trace(strings.Join(out, " "))

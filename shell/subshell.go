@@ -80,6 +80,7 @@ func (sh *Shell) guard(f func()) {
 }
 
 func (sh *Shell) subshellCmd(c *syntax.Subshell) {
+	sh.nowRuns(c, nil)
 	child, sub := sh.fork()
 	if child == nil {
 		sh.done(254)

@@ -312,12 +312,14 @@ func (sh *Shell) bashCommand() string {
 
 // debugTrap runs the DEBUG trap before a command, nil for the simple one that was noted.
 func (sh *Shell) debugTrap(n syntax.Node) {
+	if n != nil {
+		sh.nowRuns(n, nil)
+	}
 	if !sh.hasTrap(sigDebug) || sh.inTrap[sigDebug] {
 		return
 	}
 	if n != nil {
 		sh.setLine(n.Pos())
-		sh.nowRuns(n, nil)
 	}
 	sh.runTrap(sigDebug)
 }
@@ -365,6 +367,7 @@ func (sh *Shell) pushExitTrap() bool {
 	sh.push(&exitFrame{status: sh.status})
 	f := sh.trapText(cmd)
 	f.flat = true
+	sh.enterTrap(sigExit)
 	sh.push(f)
 	return true
 }

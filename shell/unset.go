@@ -22,6 +22,10 @@ func builtinUnset(sh *Shell, args []string) int {
 		}
 		args = args[1:]
 	}
+	if funcs && vars {
+		sh.errorf("unset: cannot simultaneously unset a function and a variable")
+		return 1
+	}
 	st := 0
 	for _, a := range args {
 		if funcs {
@@ -106,7 +110,8 @@ func (sh *Shell) unsetElement(name string, v *variable, sub string) bool {
 		return true
 	}
 	if sub == "@" || sub == "*" {
-		return sh.unset(name)
+		sh.own(name).arr = &indexed{}
+		return true
 	}
 	i, ok := sh.indexOf(v, "["+sub+"]", sub)
 	if !ok {
