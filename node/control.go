@@ -25,8 +25,16 @@ var _ services.Control = (*control)(nil)
 // world is the bucket that a sandbox's snapshots are of, and where it is mounted.
 type world struct {
 	*bucket.Bucket
-	path string // "/" or without a slash at its end
-	fs   vfs.FS
+	path     string // "/" or without a slash at its end
+	readOnly bool
+}
+
+// changeable fails if the sandbox may only read the bucket: snapshots are changes, too.
+func (w *world) changeable(op string) error {
+	if w.readOnly {
+		return errs.Msg(errs.Denied, op, w.path, "it is mounted read-only in this sandbox")
+	}
+	return nil
 }
 
 // world finds the bucket at /workspace, at "/", or else the first one; and makes what was written to it visible.
@@ -52,8 +60,8 @@ func (s *Sandbox) world(ctx context.Context) (*world, error) {
 			continue
 		}
 		i := slices.IndexFunc(mounts, func(m vfs.Mount) bool { return m.Path == p })
-		w := &world{b, p, mounts[i].FS}
-		if f, ok := w.fs.(vfs.Flusher); ok {
+		w := &world{b, p, mounts[i].ReadOnly}
+		if f, ok := mounts[i].FS.(vfs.Flusher); ok {
 			if err := f.Flush(ctx, false); err != nil {
 				return nil, err
 			}
@@ -103,6 +111,9 @@ func (w *world) snapshot(ctx context.Context, name string) (*bucket.Snapshot, er
 
 // take freezes the world under a name that isn't taken yet.
 func (w *world) take(ctx context.Context, name, prefix string) (services.Snapshot, error) {
+	if err := w.changeable("take snapshot"); err != nil {
+		return services.Snapshot{}, err
+	}
 	if name == "" {
 		name = prefix + time.Now().UTC().Format("20060102-150405.000")
 	}
@@ -156,6 +167,9 @@ func (c *control) Snapshots(ctx context.Context) ([]services.Snapshot, error) {
 func (c *control) SnapshotDelete(ctx context.Context, name string) error {
 	w, err := c.s.world(ctx)
 	if err != nil {
+		return err
+	}
+	if err := w.changeable("delete snapshot"); err != nil {
 		return err
 	}
 	found, err := w.snapshot(ctx, name)
@@ -386,7 +400,8 @@ func forkNames(o services.ForkOptions) ([]string, error) {
 func (s *Sandbox) forked() services.Forked {
 	f := services.Forked{Index: s.origin.index, ID: s.id, Name: s.spec.Name, Parent: s.origin.parent}
 	for _, path := range []string{"/workspace", "/"} {
-		if f.Bucket = s.Bucket(path); f.Bucket != "" {
+		if b := s.Bucket(path); b != nil {
+			f.Bucket = b.Name()
 			break
 		}
 	}
@@ -410,6 +425,9 @@ func (c *control) Merge(ctx context.Context, from string, o services.MergeOption
 	done := services.Merged{From: from}
 	w, err := c.s.world(ctx)
 	if err != nil {
+		return done, err
+	}
+	if err := w.changeable("merge"); err != nil && !o.DryRun {
 		return done, err
 	}
 	other, err := c.member(ctx, from)

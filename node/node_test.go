@@ -262,6 +262,20 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
+func TestReadOnly(t *testing.T) {
+	store := newStore(t)
+	base(t, store, "base", "a")
+	n := newNode(t, store, "")
+	s := create(t, n, node.Spec{Volumes: []volume.Spec{{Name: "workspace", Bucket: "base", ReadOnly: true}}})
+	out := run(t, s, "snapshot list; for c in 'take x' 'restore x' 'delete x'; do snapshot $c && exit 9; done 2>&1; snapshot diff; true")
+	if strings.Contains(out, "9") || strings.Count(out, "mounted read-only") < 2 {
+		t.Errorf("%s", out)
+	}
+	if list, err := store.Snapshots(ctx, "base"); err != nil || len(list) != 0 {
+		t.Errorf("snapshots: %v %v", list, err)
+	}
+}
+
 func TestNetwork(t *testing.T) {
 	n := newNode(t, nil, "")
 	if _, err := n.Create(ctx, node.Spec{Network: []string{"not a rule"}}); !errs.Is(err, errs.Invalid) {
@@ -293,7 +307,56 @@ func TestSweep(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := made(t, store); !slices.Equal(got, []string{mine.Bucket("/workspace")}) {
+	if got := made(t, store); !slices.Equal(got, []string{mine.Bucket("/workspace").Name()}) {
 		t.Errorf("%v", got)
+	}
+}
+
+func TestHibernate(t *testing.T) {
+	store := newStore(t)
+	base(t, store, "base", "a")
+	dir := t.TempDir()
+	n := newNode(t, store, dir)
+	spec := over("base")
+	spec.Name, spec.Volumes = "nap", append(spec.Volumes, volume.Spec{Name: "scratch"})
+	s := create(t, n, spec)
+	run(t, s, "echo mine > a; echo note > /scratch/n; echo t > /tmp/t")
+	if _, err := s.Exec(ctx, engine.Cmd{Args: []string{"bash", "-c", "x=7; while :; do sleep 0.01; echo $((x++)) > x; done"}}); err != nil {
+		t.Fatal(err)
+	}
+	run(t, s, "until [ -s x ]; do sleep 0.01; done")
+	if err := s.Hibernate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if ids, err := n.Sleeping(); err != nil || !slices.Equal(ids, []string{s.ID()}) {
+		t.Errorf("sleeping: %v, %v", ids, err)
+	}
+	if len(n.List()) != 0 {
+		t.Error("it is still listed")
+	}
+	// The host restarts.
+	other := newNode(t, store, dir)
+	if deleted, err := other.Sweep(ctx); err != nil || deleted != 0 {
+		t.Errorf("swept %d: %v", deleted, err)
+	}
+	s, err := other.Resume(ctx, s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, run(t, s, "cat a /scratch/n /tmp/t; a=$(cat x); until [ \"$(cat x)\" -gt $((a + 2)) ]; do sleep 0.01; done"), "mine\nnote\nt\n")
+	if s.Name() != "nap" {
+		t.Errorf("name %q", s.Name())
+	}
+	if ids, err := other.Sleeping(); err != nil || len(ids) != 0 {
+		t.Errorf("sleeping: %v, %v", ids, err)
+	}
+	if _, err := other.Resume(ctx, s.ID()); !errs.Is(err, errs.NotFound) {
+		t.Errorf("a second resume: %v", err)
+	}
+	if err := s.End(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if left := made(t, store); left != nil {
+		t.Errorf("left: %v", left)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"agentrun.dev/bucket"
 	"agentrun.dev/egress"
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
@@ -81,14 +82,11 @@ func (s *Sandbox) Exec(ctx context.Context, c engine.Cmd) (engine.Process, error
 // Touch begins the lease anew.
 func (s *Sandbox) Touch() { s.used.Store(time.Now().UnixNano()) }
 
-// Bucket names the bucket that is mounted at a path, and is empty if none is.
-func (s *Sandbox) Bucket(path string) string {
+// Bucket is the bucket that is mounted at a path, or nil.
+func (s *Sandbox) Bucket(path string) *bucket.Bucket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b := s.volumes.Bucket(path); b != nil {
-		return b.Name()
-	}
-	return ""
+	return s.volumes.Bucket(path)
 }
 
 // expire ends the sandbox when its lease has run out.
