@@ -12,16 +12,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentrun.dev/api"
+	"agentrun.dev/bucket"
 	"agentrun.dev/client"
 	"agentrun.dev/cmd/agentrun/internal/sandbox"
 	"agentrun.dev/cmd/agentrun/internal/server"
 	"agentrun.dev/engine/userspace"
 	"agentrun.dev/errs"
+	"agentrun.dev/node"
 )
 
 // runFlags are what 'run' was asked for.
 type runFlags struct {
 	buckets, volumes, env []string
+	network               []string
 	dir, data             string
 }
 
@@ -37,7 +40,8 @@ With --bucket the server runs it over the bucket, which is the start directory, 
 writes are objects at once, and 'rm -rf /' harms that bucket only. Further buckets are at /NAME.
 
 Without --bucket it runs in this process, in memory, and leaves nothing behind, except in folders that
-are given with -v. With --data too, over a bucket of a store that no server has open.
+are given with -v. With --data too, over a bucket of a store that no server has open. It has no network
+but for what --allow-net names.
 
 The exit status is the command's own; 125 if AgentRun failed, 126 if the command can't be run, 127 if
 there is none.`,
@@ -45,7 +49,8 @@ there is none.`,
   agentrun run -- 'echo hello | wc -c'
   agentrun run --bucket task-42 -- grep -rn TODO src
   agentrun run --bucket task-42 --bucket datasets:/data:ro -- 'wc -l /data/*.csv > counts.txt'
-  agentrun run -v .:/src:ro -w /src -- 'find . -name "*.go" | wc -l'`),
+  agentrun run -v .:/src:ro -w /src -- 'find . -name "*.go" | wc -l'
+  agentrun run --allow-net example.org:443 -- 'curl -s https://example.org | wc -c'`),
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.wrapped = true
@@ -64,6 +69,7 @@ there is none.`,
 	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "a folder of this machine, `HOSTDIR:PATH[:ro]` (repeatable)")
 	fs.StringVarP(&f.dir, "workdir", "w", "", "start directory `DIR` (default /workspace)")
 	fs.StringArrayVarP(&f.env, "env", "e", nil, "a variable of the command's environment, `NAME=VALUE` (repeatable)")
+	fs.StringArrayVar(&f.network, "allow-net", nil, "a `HOST[:PORT]` that may be connected to, *.HOST for all below it, * for any public one (repeatable)")
 	fs.StringVar(&f.data, "data", "", "`DIR` of a store that no server has open")
 	a.bucketFlag(cmd, "bucket")
 	return cmd
@@ -112,13 +118,17 @@ func (a *app) runCommand(ctx context.Context, f *runFlags, args []string) error 
 	}
 	e := api.Exec{Args: args, Env: f.env, Dir: f.dir, Mounts: mounts}
 	if len(mounts) > 0 && f.data == "" {
+		if len(f.network) > 0 {
+			return usage("--allow-net", "the server runs the command, and its sandboxes have no network").
+				WithHint("leave out --bucket, or give the store itself with --data DIR")
+		}
 		if len(hosts) > 0 {
 			return usage("-v", "the server runs the command, and has no folders of this machine").
 				WithHint("leave out --bucket, or give the store itself with --data DIR")
 		}
 		return a.runRemote(ctx, e)
 	}
-	return a.runHere(ctx, f.data, e, hosts)
+	return a.runHere(ctx, f, e, hosts)
 }
 
 // parseMounts reads NAME[:PATH][:ro].
@@ -214,12 +224,13 @@ func (a *app) runRemote(ctx context.Context, e api.Exec) (err error) {
 }
 
 // runHere runs the command in this process: over a store's buckets or, without one, in memory.
-func (a *app) runHere(ctx context.Context, data string, e api.Exec, hosts []sandbox.Host) (err error) {
+func (a *app) runHere(ctx context.Context, f *runFlags, e api.Exec, hosts []sandbox.Host) (err error) {
 	guests := userspace.NewGuests(userspace.GuestOptions{CacheDir: a.guestCache()})
 	defer guests.Close()
-	s := sandbox.Spec{Guests: guests, Args: e.Args, Env: e.Env, Dir: e.Dir, Hosts: hosts, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr}
-	if data != "" {
-		store, err := server.OpenStore(ctx, data, server.StoreOptions{Existing: true})
+	s := sandbox.Spec{Network: f.network, Args: e.Args, Env: e.Env, Dir: e.Dir, Hosts: hosts, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr}
+	var buckets *bucket.Store
+	if f.data != "" {
+		store, err := server.OpenStore(ctx, f.data, server.StoreOptions{Existing: true})
 		if err != nil {
 			return err
 		}
@@ -228,7 +239,7 @@ func (a *app) runHere(ctx context.Context, data string, e api.Exec, hosts []sand
 				err = closeErr
 			}
 		}()
-		s.Store = store.Store
+		buckets = store.Store
 		for i, m := range e.Mounts {
 			info, err := store.Info(ctx, m.Bucket)
 			if err != nil {
@@ -244,9 +255,15 @@ func (a *app) runHere(ctx context.Context, data string, e api.Exec, hosts []sand
 			s.Buckets = append(s.Buckets, sandbox.Bucket{Info: info, Path: at, ReadOnly: m.ReadOnly})
 		}
 	}
+	n := node.New(sandbox.NodeOptions(buckets, guests))
+	if buckets != nil {
+		if _, err := n.Sweep(ctx); err != nil {
+			return err
+		}
+	}
 	withSignals(func(s os.Signal) int { return int(s.(syscall.Signal)) }, func(numbers <-chan int) {
 		s.Signals = numbers
-		a.status, err = sandbox.Run(ctx, s)
+		a.status, err = sandbox.Run(ctx, n, s)
 	})
 	if err != nil && errs.KindOf(err) == errs.Other {
 		return errs.New(errs.Other, "run", e.Args[0], err)

@@ -1,22 +1,23 @@
-// Package sandbox runs one command in a userspace sandbox of its own: over buckets, over folders of this machine, or over
-// nothing but memory.
+// Package sandbox runs one command in a sandbox of its own: over buckets, over folders of this machine, or over nothing
+// but memory.
 //
-// Whatever else the sandbox holds (its root, its processes) is made for the command and goes with it. What the command wrote
-// to a bucket is durable when Run returns.
+// Whatever else the sandbox holds (its root, its processes, forks that it made of itself) is made for the command and goes
+// with it. What the command wrote to a bucket is durable when Run returns.
 package sandbox
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
 	"agentrun.dev/bucket"
+	"agentrun.dev/engine"
 	"agentrun.dev/engine/userspace"
 	"agentrun.dev/errs"
-	"agentrun.dev/vfs"
-	"agentrun.dev/vfs/bucketfs"
-	"agentrun.dev/vfs/hostfs"
+	"agentrun.dev/node"
+	"agentrun.dev/volume"
 )
 
 // Workspace is the start directory of a sandbox: its first bucket.
@@ -28,11 +29,10 @@ const endTimeout = 30 * time.Second
 // Spec is what to run. Paths of the sandbox are absolute and clean.
 type Spec struct {
 	Args, Env      []string
-	Dir            string            // "" is Workspace
-	Guests         *userspace.Guests // nil: sandboxes have none
-	Store          *bucket.Store
+	Dir            string // "" is Workspace
 	Buckets        []Bucket
 	Hosts          []Host
+	Network        []string // rules of what may be connected to; none: nothing
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Signals        <-chan int
@@ -51,110 +51,65 @@ type Host struct {
 	ReadOnly   bool
 }
 
+// NodeOptions are those of nodes with userspace sandboxes. guests may be nil: there are none then.
+func NodeOptions(store *bucket.Store, guests *userspace.Guests) node.Options {
+	var o userspace.EngineOptions
+	if guests != nil {
+		o.Commands = guests
+	}
+	return node.Options{Engine: userspace.NewEngine(o), Store: store, UID: userspace.UID, GID: userspace.GID}
+}
+
 // Run runs the command and returns its exit status, or an error if it couldn't run or what it wrote couldn't be kept.
-func Run(ctx context.Context, s Spec) (status int, err error) {
-	var mounts mounted
+func Run(ctx context.Context, n *node.Node, s Spec) (status int, err error) {
+	sb, err := n.Create(ctx, node.Spec{Volumes: s.volumes(), Network: s.Network})
+	if err != nil {
+		return 0, err
+	}
 	defer func() {
 		// The sandbox's end is no part of the command's time, and must happen even if that is over.
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 		defer cancel()
-		if closeErr := mounts.close(end); err == nil && closeErr != nil {
-			err = closeErr
-		}
+		err = errors.Join(err, sb.End(end))
 	}()
 	for _, b := range s.Buckets {
-		if err := mounts.bucket(ctx, s.Store, b); err != nil {
-			return 0, err
+		if found := sb.Bucket(b.Path); found == nil || found.ID() != b.Info.ID {
+			return 0, errs.Msg(errs.NotFound, "mount", b.Info.Name, "the bucket was deleted meanwhile")
 		}
 	}
-	for _, h := range s.Hosts {
-		if err := mounts.host(h); err != nil {
-			return 0, err
-		}
-	}
-	o := userspace.Options{Volumes: mounts.list}
-	if s.Guests != nil {
-		o.Commands = s.Guests
-	}
-	sb, err := userspace.New(ctx, o)
-	if err != nil {
-		return 0, err
-	}
-	mounts.sandbox = sb
-	p, err := sb.Exec(ctx, userspace.Cmd{Args: s.Args, Env: s.Env, Dir: s.Dir, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr})
+	p, err := sb.Exec(ctx, engine.Cmd{Args: s.Args, Env: s.Env, Dir: s.Dir, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr})
 	if err != nil {
 		return 126, err
 	}
 	ended := make(chan struct{})
 	defer close(ended)
-	go func() {
-		signals := s.Signals
-		for {
-			select {
-			case sig, ok := <-signals:
-				if !ok {
-					signals = nil
-					continue
-				}
-				p.Signal(sig)
-			case <-ended:
-				return
-			}
-		}
-	}()
+	go forward(p, s.Signals, ended)
 	return p.Wait(ctx)
 }
 
-// mounted is what must be closed at the end: first the sandbox, then its filesystems.
-type mounted struct {
-	sandbox *userspace.Sandbox
-	list    []vfs.Mount
-	ends    []func(context.Context) error
-}
-
-func (m *mounted) close(ctx context.Context) error {
-	var all []error
-	if m.sandbox != nil {
-		all = append(all, m.sandbox.Stop(ctx))
-	}
-	for _, end := range m.ends {
-		all = append(all, end(ctx))
-	}
-	return errors.Join(all...)
-}
-
-func (m *mounted) bucket(ctx context.Context, store *bucket.Store, b Bucket) error {
-	living, err := store.Bucket(ctx, b.Info.Name)
-	if err != nil {
-		return err
-	}
-	if living.ID() != b.Info.ID {
-		return errs.Msg(errs.NotFound, "mount", b.Info.Name, "the bucket was deleted meanwhile")
-	}
-	fs, err := bucketfs.New(ctx, living, bucketfs.Options{UID: userspace.UID, GID: userspace.GID})
-	if err != nil {
-		return err
-	}
-	m.ends = append(m.ends, func(ctx context.Context) error {
-		err := fs.Flush(ctx, true)
-		if closeErr := fs.Close(ctx); err == nil {
-			err = closeErr
+// forward passes signals on until the command has ended.
+func forward(p engine.Process, signals <-chan int, ended <-chan struct{}) {
+	for {
+		select {
+		case sig, ok := <-signals:
+			if !ok {
+				signals = nil
+				continue
+			}
+			_ = p.Signal(sig) // it has ended, or doesn't know the signal
+		case <-ended:
+			return
 		}
-		if errs.Is(err, errs.NotFound) {
-			return nil // the bucket is gone, and with it whatever was to be kept
-		}
-		return err
-	})
-	m.list = append(m.list, vfs.Mount{Path: b.Path, FS: fs, Source: "bucket:" + b.Info.Name, Type: "bucket", ReadOnly: b.ReadOnly})
-	return nil
+	}
 }
 
-func (m *mounted) host(h Host) error {
-	fs, err := hostfs.New(h.Host, hostfs.Options{UID: userspace.UID, GID: userspace.GID, ReadOnly: h.ReadOnly})
-	if err != nil {
-		return errs.New(errs.Invalid, "mount", h.Path, err)
+func (s *Spec) volumes() []volume.Spec {
+	var out []volume.Spec
+	for i, b := range s.Buckets {
+		out = append(out, volume.Spec{Name: fmt.Sprintf("bucket-%d", i), Path: b.Path, Bucket: b.Info.Name, ReadOnly: b.ReadOnly})
 	}
-	m.ends = append(m.ends, func(context.Context) error { return fs.Close() })
-	m.list = append(m.list, vfs.Mount{Path: h.Path, FS: fs, Source: "host", Type: "hostfs", ReadOnly: h.ReadOnly})
-	return nil
+	for i, h := range s.Hosts {
+		out = append(out, volume.Spec{Name: fmt.Sprintf("host-%d", i), Path: h.Path, Host: h.Host, ReadOnly: h.ReadOnly})
+	}
+	return out
 }

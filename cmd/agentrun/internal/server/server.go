@@ -16,9 +16,11 @@ import (
 	"time"
 
 	"agentrun.dev/access"
+	"agentrun.dev/cmd/agentrun/internal/sandbox"
 	"agentrun.dev/cmd/agentrun/internal/settings"
 	"agentrun.dev/engine/userspace"
 	"agentrun.dev/errs"
+	"agentrun.dev/node"
 	"agentrun.dev/serve/metrics"
 	"agentrun.dev/serve/rest"
 	"agentrun.dev/serve/s3"
@@ -82,6 +84,7 @@ type Server struct {
 
 	store    *Store
 	guests   *userspace.Guests
+	node     *node.Node
 	servers  []*http.Server
 	active   sync.WaitGroup // requests, hijacked ones included
 	draining atomic.Bool
@@ -123,6 +126,12 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 	}()
 	keys, err := s.openKeys(&c)
 	if err != nil {
+		return nil, err
+	}
+	o := sandbox.NodeOptions(s.store.Store, s.guests)
+	o.Dir, o.Log = filepath.Join(c.Data, "sleeping"), c.Log
+	s.node = node.New(o)
+	if _, err := s.node.Sweep(ctx); err != nil {
 		return nil, err
 	}
 	if c.SelfSigned {
@@ -209,7 +218,7 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) {
 		s3Endpoint = "https://:" + port
 	}
 	restHandler := rest.New(s.store.Store, keys, rest.Options{
-		Version: c.Version, S3Endpoint: s3Endpoint, Runner: newRunner(s.store.Store, s.guests), Stored: s.store.Stored, Log: log,
+		Version: c.Version, S3Endpoint: s3Endpoint, Runner: &runner{s.node}, Stored: s.store.Stored, Log: log,
 		Metrics: m.Handler(), OpenMetrics: loopback(host),
 		Ready: func() error {
 			if s.draining.Load() {
@@ -285,5 +294,7 @@ func (s *Server) close() error {
 	}
 	s.serving.Wait()
 	s.active.Wait()
-	return errors.Join(s.guests.Close(), s.store.Close())
+	end, cancelEnd := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancelEnd()
+	return errors.Join(s.node.Close(end), s.guests.Close(), s.store.Close())
 }
