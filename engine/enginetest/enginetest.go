@@ -35,7 +35,7 @@ type world struct {
 func Run(t *testing.T, c Config) {
 	for name, test := range map[string]func(*testing.T, Config){
 		"Exec": testExec, "Streams": testStreams, "Refused": testRefused, "Cancel": testCancel, "Signal": testSignal, "Terminal": testTerminal,
-		"List": testList, "Fork": testFork, "ForkShell": testForkShell, "Pause": testPause, "Busy": testBusy, "Hibernate": testHibernate, "Many": testMany,
+		"List": testList, "Fork": testFork, "ForkShell": testForkShell, "Pause": testPause, "Busy": testBusy, "Hibernate": testHibernate, "Many": testMany, "Attach": testAttach,
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, c) })
 	}
@@ -458,3 +458,91 @@ func testMany(t *testing.T, c Config) {
 
 // volumeCred looks at files from outside.
 var volumeCred = vfs.Cred{}
+
+// testAttach takes up a command in a fork that another client started in the parent, with and without a terminal.
+func testAttach(t *testing.T, c Config) {
+	w := boot(t, c.New(t), "attach")
+	if _, ok := w.in.(engine.Attacher); !ok {
+		t.Skip("this engine's commands can't be taken up again: its instances are no engine.Attacher")
+	}
+	r, in := io.Pipe()
+	defer in.Close()
+	var first, second safe
+	script := "echo begin; read a; echo got $a; read b; echo got $b; exit 3"
+	plain, err := w.in.Exec(t.Context(), engine.Cmd{Args: []string{"bash", "-c", script}, Stdin: r, Stdout: &first})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, tin := io.Pipe()
+	defer tin.Close()
+	term, err := w.in.Exec(t.Context(), engine.Cmd{Args: []string{"bash", "-c", script}, Stdin: tr, Stdout: &second, TTY: &engine.Size{Cols: 80, Rows: 24}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(in, "one\n")
+	io.WriteString(tin, "one\n")
+	eventually(t, "first answers", func() bool {
+		return strings.Contains(first.String(), "got one") && strings.Contains(second.String(), "got one")
+	})
+	children, err := engine.Fork(t.Context(), w.in, w.set, []engine.Identity{{ID: "attach-1"}}, engine.FreezeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := adopt(t, children[0])
+	a := child.in.(engine.Attacher)
+	if got := a.Running(); len(got) != 2 || got[0].Pid != plain.Pid() || got[0].TTY || !got[1].TTY || len(got[0].Args) != 3 {
+		t.Errorf("running in the fork: %+v", got)
+	}
+	if _, err := a.Attach(t.Context(), 4711, engine.Cmd{}); !errs.Is(err, errs.NotFound) {
+		t.Errorf("attach to no command: %v", err)
+	}
+	for _, p := range []engine.Process{plain, term} {
+		cr, cin := io.Pipe()
+		var out safe
+		taken, err := a.Attach(t.Context(), p.Pid(), engine.Cmd{Stdin: cr, Stdout: &out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Attach(t.Context(), p.Pid(), engine.Cmd{}); !errs.Is(err, errs.Exists) {
+			t.Errorf("a second client: %v", err)
+		}
+		io.WriteString(cin, "child\n")
+		if status, err := taken.Wait(t.Context()); status != 3 || err != nil {
+			t.Errorf("status %d, %v", status, err)
+		}
+		cin.Close()
+		if !strings.Contains(out.String(), "got child") || strings.Contains(out.String(), "begin") {
+			t.Errorf("output in the fork: %q", out.String())
+		}
+	}
+	io.WriteString(in, "parent\n")
+	io.WriteString(tin, "parent\n")
+	for i, p := range []engine.Process{plain, term} {
+		if status, err := p.Wait(t.Context()); status != 3 || err != nil {
+			t.Errorf("parent %d: status %d, %v", i, status, err)
+		}
+	}
+	for _, s := range []string{first.String(), second.String()} {
+		if !strings.Contains(s, "got parent") || strings.Contains(s, "got child") {
+			t.Errorf("output in the parent: %q", s)
+		}
+	}
+}
+
+// safe is a buffer that is written and read at once.
+type safe struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safe) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safe) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}

@@ -31,6 +31,8 @@ type Process struct {
 	keep bool
 	done bool // it has ended before it began: status
 	code int
+
+	attached *proc.Attachment // of a command that was started elsewhere; else nil
 }
 
 // Run executes a command and waits for it, as Exec and Process.Wait do.
@@ -234,6 +236,9 @@ func (p *Process) connect(t *proc.TTY, c Cmd) {
 
 // hangup ends the terminal once everything that it showed has been written.
 func (p *Process) hangup() {
+	if p.attached != nil {
+		p.attached.Detach()
+	}
 	if p.tty == nil {
 		return
 	}

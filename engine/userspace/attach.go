@@ -1,0 +1,51 @@
+package userspace
+
+import (
+	"context"
+	"syscall"
+
+	"agentrun.dev/engine"
+	"agentrun.dev/errs"
+	"agentrun.dev/proc"
+)
+
+var _ engine.Attacher = (*Sandbox)(nil)
+
+// Running implements engine.Attacher: the leaders of sessions that no process of the sandbox started.
+func (s *Sandbox) Running() []engine.Running {
+	var out []engine.Running
+	for _, p := range s.sb.Processes() {
+		if leads(p) {
+			out = append(out, engine.Running{Pid: p.Pid(), Args: p.Args(), TTY: p.TTY() != nil})
+		}
+	}
+	return out
+}
+
+func leads(p *proc.Process) bool { return p.Parent() == nil && p.Sid() == p.Pid() }
+
+// Attach implements engine.Attacher. errs.NotFound if no such command runs; errs.Exists if it has a client already.
+func (s *Sandbox) Attach(_ context.Context, pid int, c Cmd) (engine.Process, error) {
+	pp := s.sb.Lookup(pid)
+	if pp == nil || !leads(pp) {
+		return nil, errs.Msg(errs.NotFound, "attach", s.id, "no command of this pid runs in the sandbox")
+	}
+	p := &Process{s: s, p: pp, keep: true}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.commands[pid] != nil {
+		return nil, errs.Msg(errs.Exists, "attach", s.id, "the command has a client already")
+	}
+	if t := pp.TTY(); t != nil {
+		t.Attach()
+		p.connect(t, c)
+	} else if a, err := s.sb.Attach(pid, proc.Streams{Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr}); err == nil {
+		p.attached = a
+	} else if err == syscall.ESRCH {
+		return nil, errs.Msg(errs.NotFound, "attach", s.id, "the command has ended")
+	} else {
+		return nil, errs.New(errs.Unsupported, "attach", s.id, err)
+	}
+	s.commands[pid] = p
+	return p, nil
+}
