@@ -86,3 +86,12 @@ func TestMove(t *testing.T) {
 		})
 	}
 }
+
+// Shells that share an array's values list them at the same time.
+func TestSharedArray(t *testing.T) {
+	const script = "a=(); for i in 9 3 7 5 900 100; do a[i]=$i; done; for n in 1 2 3 4 5 6 7 8; do (echo \"${a[*]} ${!a[*]}\") & done; wait"
+	out, _ := perform(t, shell.New(false), shell.New(true), script)
+	if want := strings.Repeat("3 5 7 9 100 900 3 5 7 9 100 900\n", 8); out != want {
+		t.Errorf("got %q", out)
+	}
+}

@@ -1,9 +1,11 @@
 package shell
 
 import (
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"agentrun.dev/proc"
 	"mvdan.cc/sh/v3/syntax"
@@ -80,8 +82,9 @@ func (s *scope) mutable(own *owner) map[string]*variable {
 type indexed struct {
 	dense  []string
 	sparse map[int64]string // nil while dense
-	keys   []int64          // of sparse, sorted; nil when not known
 	max    int64            // largest key of sparse
+	// keys of sparse, sorted; nil when not known. Shells that share the array list it at the same time.
+	keys atomic.Pointer[[]int64] `save:"-"`
 }
 
 func (a *indexed) clone() *indexed {
@@ -139,10 +142,11 @@ func (a *indexed) put(i int64, s string) {
 		a.toSparse()
 	}
 	if _, ok := a.sparse[i]; !ok {
-		if a.keys != nil && i > a.max {
-			a.keys = append(a.keys, i)
+		if keys := a.keys.Load(); keys != nil && i > a.max {
+			more := append(*keys, i)
+			a.keys.Store(&more)
 		} else {
-			a.keys = nil
+			a.keys.Store(nil)
 		}
 	}
 	a.max = max(a.max, i)
@@ -154,7 +158,8 @@ func (a *indexed) toSparse() {
 	for i, v := range a.dense {
 		a.sparse[int64(i)] = v
 	}
-	a.max, a.dense, a.keys = int64(len(a.dense))-1, nil, nil
+	a.max, a.dense = int64(len(a.dense))-1, nil
+	a.keys.Store(nil)
 }
 
 func (a *indexed) del(i int64) {
@@ -172,7 +177,7 @@ func (a *indexed) del(i int64) {
 		return
 	}
 	delete(a.sparse, i)
-	a.keys = nil
+	a.keys.Store(nil)
 	if i == a.max {
 		a.max = -1
 		for k := range a.sparse {
@@ -189,14 +194,16 @@ func (a *indexed) indices() []int64 {
 		}
 		return out
 	}
-	if a.keys == nil {
-		a.keys = make([]int64, 0, len(a.sparse))
-		for k := range a.sparse {
-			a.keys = append(a.keys, k)
-		}
-		sort.Slice(a.keys, func(i, j int) bool { return a.keys[i] < a.keys[j] })
+	if keys := a.keys.Load(); keys != nil {
+		return *keys
 	}
-	return a.keys
+	keys := make([]int64, 0, len(a.sparse))
+	for k := range a.sparse {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	a.keys.Store(&keys)
+	return keys
 }
 
 func (a *indexed) values() []string {
@@ -212,10 +219,9 @@ func (a *indexed) values() []string {
 
 // assoc is an associative array, listed in the order of bash's hash table: by bucket, the newest first within one.
 type assoc struct {
-	m       map[string]string
-	buckets [][]string // keys; nil until listed or when stale
-	order   map[string]int
-	next    int
+	m     map[string]string
+	order map[string]int
+	next  int
 }
 
 func newAssoc() *assoc { return &assoc{m: make(map[string]string), order: make(map[string]int)} }
