@@ -19,6 +19,8 @@ const (
 	LimitNproc  = 6 // processes of its user: EAGAIN
 	LimitNofile = 7 // its descriptors' numbers: EMFILE
 	LimitAS     = 9 // memory that it has charged: ENOMEM
+	limitNice   = 13
+	limitRtprio = 14
 	NLimits     = 16
 )
 
@@ -35,6 +37,7 @@ func (s *Sandbox) defaultRlimits() (l [NLimits]Rlimit) {
 	}
 	l[LimitStack].Soft = 8 << 20
 	l[LimitCore].Soft = 0
+	l[limitNice], l[limitRtprio] = Rlimit{}, Rlimit{}
 	l[LimitNofile] = Rlimit{uint64(s.limits.Files), uint64(s.limits.Files)}
 	l[LimitNproc] = Rlimit{uint64(s.limits.Processes), uint64(s.limits.Processes)}
 	return l

@@ -41,7 +41,7 @@ func findBuiltin(name string) builtinFunc {
 		return builtinEval
 	case ".", "source":
 		return builtinSource
-	case "exit", "logout":
+	case "exit":
 		return builtinExit
 	case "return":
 		return builtinReturn
@@ -109,8 +109,12 @@ func moreBuiltins(name string) builtinFunc {
 		return builtinEnable
 	case "compgen":
 		return builtinCompgen
-	case "complete", "compopt", "bind", "history", "fc", "suspend":
+	case "complete", "compopt", "bind", "history", "fc":
 		return func(sh *Shell, args []string) int { return 0 }
+	case "suspend":
+		return builtinSuspend
+	case "logout":
+		return builtinLogout
 	case "help":
 		return builtinHelp
 	}

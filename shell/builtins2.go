@@ -94,6 +94,9 @@ func builtinGetopts(sh *Shell, args []string) int {
 
 func builtinCaller(sh *Shell, args []string) int {
 	n := 0
+	if len(sh.calls) == 0 {
+		return 1
+	}
 	if len(args) > 1 {
 		v, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -126,95 +129,5 @@ func builtinCaller(sh *Shell, args []string) int {
 		return 1
 	}
 	sh.printf("%d %s %s\n", sh.calls[i].line, fn, source(i-1))
-	return 0
-}
-
-func builtinEnable(sh *Shell, args []string) int {
-	args = args[1:]
-	off, all := false, false
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		off = off || strings.Contains(args[0], "n")
-		all = all || strings.Contains(args[0], "a")
-		args = args[1:]
-	}
-	if len(args) == 0 {
-		for _, n := range builtinNames() {
-			switch {
-			case sh.disabled[n] && (off || all):
-				sh.print("enable -n " + n + "\n")
-			case !sh.disabled[n] && !off:
-				sh.print("enable " + n + "\n")
-			}
-		}
-		return 0
-	}
-	st := 0
-	for _, a := range args {
-		if findBuiltin(a) == nil {
-			sh.errorf("enable: %s: not a shell builtin", a)
-			st = 1
-			continue
-		}
-		m := make(map[string]bool)
-		for k, v := range sh.disabled {
-			m[k] = v
-		}
-		m[a] = off
-		sh.disabled = m
-	}
-	return st
-}
-
-func builtinHelp(sh *Shell, args []string) int {
-	if len(args) > 1 {
-		if findBuiltin(args[1]) == nil && !isKeyword(args[1]) {
-			sh.errorf("help: no help topics match `%s'.  Try `help help' or `man -k %s' or `info %s'.", args[1], args[1], args[1])
-			return 1
-		}
-		sh.print(args[1] + ": " + args[1] + "\n")
-		return 0
-	}
-	sh.print("GNU bash, version " + Version + " (compatible)\nThese shell commands are defined internally.\n\n" + strings.Join(builtinNames(), "\n") + "\n")
-	return 0
-}
-
-func builtinUlimit(sh *Shell, args []string) int {
-	l := sh.p.Sandbox().Limits()
-	show := byte('f')
-	for _, a := range args[1:] {
-		if len(a) > 1 && a[0] == '-' {
-			for i := 1; i < len(a); i++ {
-				if a[i] != 'S' && a[i] != 'H' {
-					show = a[i]
-				}
-			}
-		} else if a != "unlimited" {
-			if _, err := strconv.ParseUint(a, 10, 64); err != nil {
-				sh.errorf("ulimit: %s: invalid number", a)
-				return 1
-			}
-			return 0
-		} else {
-			return 0
-		}
-	}
-	switch show {
-	case 'n':
-		sh.printf("%d\n", l.Files)
-	case 'u':
-		sh.printf("%d\n", l.Processes)
-	case 'p':
-		sh.print("8\n")
-	case 's':
-		sh.print("8192\n")
-	case 'c':
-		sh.print("0\n")
-	case 'a':
-		sh.printf("file size                   (blocks, -f) %d\nopen files                          (-n) %d\nmax user processes                  (-u) %d\n", l.FileBytes/1024, l.Files, l.Processes)
-	case 'f', 't', 'v', 'd', 'm', 'l', 'x', 'i', 'q', 'r', 'e', 'k', 'b', 'P', 'R', 'T':
-		sh.print("unlimited\n")
-	default:
-		return sh.badOption("ulimit", "-"+string(show), "ulimit [-SHabcdefiklmnpqrstuvxPRT] [limit]")
-	}
 	return 0
 }

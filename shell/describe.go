@@ -108,8 +108,8 @@ func (sh *Shell) describe(name string, long bool, cmd string) bool {
 		if a, err := sh.p.Stat(name); err == nil && !a.Mode.IsDir() && sh.p.Access(name, 1) == nil {
 			return say(name, name+" is "+name)
 		}
-	} else if f, hashed := sh.hashed[name]; hashed && cmd == "type" && long {
-		return say(f, fmt.Sprintf("%s is hashed (%s)", name, f))
+	} else if e, hashed := sh.hashed[name]; hashed && cmd == "type" && long {
+		return say(e.path, fmt.Sprintf("%s is hashed (%s)", name, e.path))
 	} else if f, err := sh.p.Find(name, sh.pathOr()); err == nil {
 		return say(f, name+" is "+f)
 	}
@@ -171,8 +171,8 @@ func builtinType(sh *Shell, args []string) int {
 				if k.kind == "file" {
 					sh.print(k.path + "\n")
 				}
-			case k.kind == "file" && !all && sh.hashed[name] != "":
-				sh.printf("%s is hashed (%s)\n", name, sh.hashed[name])
+			case k.kind == "file" && !all && sh.hashed[name].path != "":
+				sh.printf("%s is hashed (%s)\n", name, sh.hashed[name].path)
 			default:
 				sh.print(k.text + "\n")
 			}
@@ -228,59 +228,4 @@ func (sh *Shell) kinds(name string, noFunc bool) []kind {
 		}
 	}
 	return out
-}
-
-func builtinHash(sh *Shell, args []string) int {
-	args = args[1:]
-	if len(args) > 0 && args[0] == "-r" {
-		sh.hashed = nil
-		return 0
-	}
-	if len(args) == 0 {
-		if len(sh.hashed) == 0 {
-			sh.print("hash: hash table empty\n")
-			return 0
-		}
-		sh.print("hits\tcommand\n")
-		for _, n := range sortedKeys(sh.hashed) {
-			sh.printf("%4d\t%s\n", 1, sh.hashed[n])
-		}
-		return 0
-	}
-	st := 0
-	for i := 0; i < len(args); i++ {
-		switch args[i] {
-		case "-p":
-			if i+2 < len(args) {
-				if sh.hashed == nil {
-					sh.hashed = make(map[string]string)
-				}
-				sh.hashed[args[i+2]] = args[i+1]
-			}
-			return 0
-		case "-d":
-			for _, n := range args[i+1:] {
-				delete(sh.hashed, n)
-			}
-			return 0
-		case "-t":
-			for _, n := range args[i+1:] {
-				if f, ok := sh.hashed[n]; ok {
-					sh.print(f + "\n")
-				} else {
-					sh.errorf("hash: %s: not found", n)
-					st = 1
-				}
-			}
-			return st
-		}
-		if sh.builtin(args[i]) != nil || sh.funcs[args[i]] != nil {
-			continue
-		}
-		if _, err := sh.findCommand(args[i]); err != nil {
-			sh.errorf("hash: %s: not found", args[i])
-			st = 1
-		}
-	}
-	return st
 }

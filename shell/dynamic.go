@@ -86,7 +86,11 @@ func (sh *Shell) dynamic(name string) *variable {
 		}
 		return &variable{set: true, attr: attrAssoc, assoc: a}
 	case "BASH_CMDS":
-		return &variable{set: true, attr: attrAssoc, assoc: newAssoc()}
+		a := newAssoc()
+		for _, n := range sh.hashedNames() {
+			a.put(n, sh.hashed[n].path)
+		}
+		return &variable{set: true, attr: attrAssoc, assoc: a}
 	}
 	return sh.callStack(name)
 }

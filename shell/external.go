@@ -211,9 +211,11 @@ func (sh *Shell) notFound(args []string, code int) int {
 
 // findCommand finds a command's file in PATH.
 func (sh *Shell) findCommand(name string) (string, error) {
-	if file, ok := sh.hashed[name]; ok {
-		if a, err := sh.p.Stat(file); err == nil && !a.Mode.IsDir() {
-			return file, nil
+	if e, ok := sh.hashed[name]; ok {
+		if !sh.shopts.get("checkhash") && sh.opts.posix || sh.isFile(e.path) {
+			e.hits++
+			sh.hashTable()[name] = e
+			return e.path, nil
 		}
 	}
 	path, _ := sh.get("PATH")
@@ -233,10 +235,7 @@ func (sh *Shell) findCommand(name string) (string, error) {
 		return "", err
 	}
 	if sh.opts.hashall {
-		if sh.hashed == nil {
-			sh.hashed = make(map[string]string)
-		}
-		sh.hashed[name] = file
+		sh.hashTable()[name] = hashEntry{file, 1}
 	}
 	return file, nil
 }

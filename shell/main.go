@@ -31,11 +31,12 @@ func (sh *Shell) main(args []string) {
 			sh.name = args[0][1:]
 		}
 	}
+	login := len(args) > 0 && strings.HasPrefix(args[0], "-") && len(args[0]) > 1
 	base := sh.name[strings.LastIndexByte(sh.name, '/')+1:]
 	if !strings.Contains(sh.name, "/") || base == "bash" || base == "sh" {
 		sh.name = base
 	}
-	inv := &invocation{}
+	inv := &invocation{login: login}
 	if st, end := sh.parseArgs(inv, args[min(1, len(args)):]); end {
 		sh.exitTrap = true
 		sh.exitNow(st)
@@ -45,6 +46,7 @@ func (sh *Shell) main(args []string) {
 		sh.opts.monitor = true
 		sh.shopts.set("expand_aliases", true)
 	}
+	sh.shopts.set("login_shell", inv.login)
 	sh.open(inv)
 }
 

@@ -105,7 +105,8 @@ type Shell struct {
 	traceFd  int
 	getopts  int
 	optPos   int
-	hashed   map[string]string
+	hashed   map[string]hashEntry // copied on change
+	hashOwn  *owner
 	dirs     []string
 	memory   int64
 	disabled map[string]bool // builtins, by enable -n
@@ -253,7 +254,7 @@ func (sh *Shell) clone() *Shell {
 	c.calls = append([]call(nil), sh.calls...)
 	c.dirs = append([]string(nil), sh.dirs...)
 	c.pipestatus = append([]int(nil), sh.pipestatus...)
-	c.arithCache, c.hashed, c.inTrap, c.arithDepth, c.loose = nil, nil, nil, 0, nil
+	c.arithCache, c.inTrap, c.arithDepth, c.loose = nil, nil, 0, nil
 	c.inherit = sh.traps
 	if sh.traps == nil {
 		c.inherit = sh.inherit

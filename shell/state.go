@@ -81,12 +81,6 @@ func (sh *Shell) copyState() *Shell {
 			c.procFds[i].fd = -1 // a child's, which has its own
 		}
 	}
-	if sh.hashed != nil {
-		c.hashed = make(map[string]string, len(sh.hashed))
-		for k, v := range sh.hashed {
-			c.hashed[k] = v
-		}
-	}
 	c.out = append([]byte(nil), sh.out...)
 	c.seeded = false // two copies must not make the same random numbers
 	t := &c.try
