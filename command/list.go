@@ -9,6 +9,7 @@ import (
 	"agentrun.dev/command/dump"
 	"agentrun.dev/command/file"
 	"agentrun.dev/command/find"
+	"agentrun.dev/command/git"
 	"agentrun.dev/command/grep"
 	"agentrun.dev/command/jq"
 	"agentrun.dev/command/rg"
@@ -64,6 +65,7 @@ var list = []Command{
 	{"fork", world.Fork},
 	{"gawk", awk.Awk},
 	{"getopt", coreutils.Getopt},
+	{"git", git.Git},
 	{"grep", grep.Grep},
 	{"groups", coreutils.Groups},
 	{"gunzip", compress.Gunzip},

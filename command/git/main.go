@@ -1,0 +1,296 @@
+package git
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"agentrun.dev/command/tool"
+)
+
+// verb is a subcommand. outside is set for those that need no repository.
+type verb struct {
+	name    string
+	run     func(r *repo, args []string) int
+	outside bool
+	help    string
+}
+
+// verbs returns all subcommands.
+func verbs() []verb {
+	return []verb{
+		{"add", (*repo).cmdAdd, false, "Add file contents to the index"},
+		{"branch", (*repo).cmdBranch, false, "List, create, or delete branches"},
+		{"checkout", (*repo).cmdCheckout, false, "Switch branches or restore working tree files"},
+		{"clean", (*repo).cmdClean, false, "Remove untracked files from the working tree"},
+		{"commit", (*repo).cmdCommit, false, "Record changes to the repository"},
+		{"config", (*repo).cmdConfig, true, "Get and set repository or global options"},
+		{"diff", (*repo).cmdDiff, true, "Show changes between commits, commit and working tree, etc"},
+		{"for-each-ref", (*repo).cmdForEachRef, false, "Output information on each ref"},
+		{"help", (*repo).cmdHelp, true, "Display help"},
+		{"init", (*repo).cmdInit, true, "Create an empty Git repository or reinitialize an existing one"},
+		{"log", (*repo).cmdLog, false, "Show commit logs"},
+		{"mv", (*repo).cmdMv, false, "Move or rename a file, a directory, or a symlink"},
+		{"reset", (*repo).cmdReset, false, "Reset current HEAD to the specified state"},
+		{"restore", (*repo).cmdRestore, false, "Restore working tree files"},
+		{"rm", (*repo).cmdRm, false, "Remove files from the working tree and from the index"},
+		{"show", (*repo).cmdShow, false, "Show various types of objects"},
+		{"status", (*repo).cmdStatus, false, "Show the working tree status"},
+		{"switch", (*repo).cmdSwitch, false, "Switch branches"},
+		{"tag", (*repo).cmdTag, false, "Create, list, delete a tag object"},
+		{"version", (*repo).cmdVersion, true, "Display version information"},
+	}
+}
+
+const usage = `usage: git [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
+           [--git-dir=<path>] [--work-tree=<path>] [--bare]
+           <command> [<args>]
+`
+
+// Git runs a subcommand.
+func Git(t *tool.T) int {
+	r := &repo{t: t}
+	args := t.Args()[1:]
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		a := args[0]
+		args = args[1:]
+		take := func() string {
+			if len(args) == 0 {
+				r.die(129, "no %s given for '%s'\n%s", map[string]string{"-C": "directory", "-c": "config key"}[a], a, strings.TrimSuffix(usage, "\n"))
+			}
+			v := args[0]
+			args = args[1:]
+			return v
+		}
+		name, value, has := strings.Cut(a, "=")
+		switch name {
+		case "-C":
+			if d := take(); d != "" {
+				if err := t.Chdir(d); err != nil {
+					r.fatal("cannot change to '%s': %s", d, strerror(err))
+				}
+			}
+		case "-c":
+			k, v, hasValue := strings.Cut(take(), "=")
+			key, ok := canonKey(k)
+			if !ok {
+				r.say("error: key does not contain a section: %s", k)
+				r.fatal("unable to parse command-line config")
+			}
+			r.overrides = append(r.overrides, setting{key: key, value: v, bare: !hasValue, file: "command line"})
+		case "--git-dir", "--work-tree":
+			if !has {
+				value = take()
+			}
+			env := "GIT_DIR"
+			if name == "--work-tree" {
+				env = "GIT_WORK_TREE"
+			}
+			t.SetEnviron(append(append([]string(nil), t.Environ()...), env+"="+value))
+		case "-v", "--version":
+			return r.cmdVersion(nil)
+		case "-h", "--help":
+			return r.cmdHelp(nil)
+		case "--no-pager", "-p", "--paginate", "-P", "--literal-pathspecs", "--no-optional-locks", "--no-replace-objects", "--bare", "--no-advice":
+		case "--exec-path", "--html-path", "--man-path", "--info-path":
+			r.printf("/usr/lib/git-core\n")
+			return 0
+		default:
+			r.die(129, "unknown option: %s\n%s", a, strings.TrimSuffix(usage, "\n"))
+		}
+	}
+	if len(args) == 0 {
+		r.cmdHelp(nil)
+		return 1
+	}
+	return r.dispatch(args, 0)
+}
+
+// dispatch runs a subcommand or an alias of one. Aliases that start programs are refused.
+func (r *repo) dispatch(args []string, depth int) int {
+	for _, v := range verbs() {
+		if v.name != args[0] {
+			continue
+		}
+		if len(args) == 2 && (args[1] == "--help" || args[1] == "-h") {
+			r.printf("git-%s - %s\n\nThis is AgentRun's own git; it follows git 2.39. Options are those of git-%s(1).\n", v.name, v.help, v.name)
+			return 0
+		}
+		if r.dir == "" && !r.open() && !v.outside {
+			r.fatal("not a git repository (or any of the parent directories): .git")
+		}
+		return v.run(r, args[1:])
+	}
+	if r.dir == "" {
+		r.open()
+	}
+	if alias, ok := r.config().get("alias." + args[0]); ok && depth < 10 {
+		if strings.HasPrefix(alias, "!") {
+			r.fatal("alias '%s' runs a shell command: that isn't done here", args[0])
+		}
+		if words := strings.Fields(alias); len(words) > 0 {
+			return r.dispatch(append(words, args[1:]...), depth+1)
+		}
+	}
+	r.say("git: '%s' is not a git command. See 'git --help'.", args[0])
+	r.suggest(args[0])
+	return 1
+}
+
+// suggest names commands that look like a mistyped one.
+func (r *repo) suggest(name string) {
+	var near []string
+	for _, v := range verbs() {
+		if strings.HasPrefix(v.name, name) && len(name) > 1 || len(name) > 2 && distance(v.name, name) <= 2 {
+			near = append(near, v.name)
+		}
+	}
+	switch len(near) {
+	case 0:
+	case 1:
+		r.say("\nThe most similar command is\n\t%s", near[0])
+	default:
+		r.say("\nThe most similar commands are\n\t%s", strings.Join(near, "\n\t"))
+	}
+}
+
+// distance counts the edits between two short words.
+func distance(a, b string) int {
+	if len(b) > 40 {
+		return 40
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		last := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := last
+			if a[i-1] != b[j-1] {
+				cost = 1 + min(last, row[j], row[j-1])
+			}
+			last, row[j] = row[j], cost
+		}
+	}
+	return row[len(b)]
+}
+
+func (r *repo) cmdVersion([]string) int {
+	r.printf("git version 2.39.5\n")
+	return 0
+}
+
+func (r *repo) cmdHelp([]string) int {
+	r.printf("%s\nThese are the commands:\n\n", usage)
+	for _, v := range verbs() {
+		r.printf("   %-14s%s\n", v.name, v.help)
+	}
+	r.printf("\nThis is AgentRun's own git. It follows git 2.39. Hooks never run, and settings\nthat name programs are ignored.\n")
+	return 0
+}
+
+func firstRune(s string) (rune, int) { return utf8.DecodeRuneInString(s) }
+
+// displayWidth is how many columns a text takes, roughly: its characters.
+func displayWidth(s string) int { return utf8.RuneCountInString(s) }
+
+// options walks over arguments with git's habits: options anywhere before "--", joined short ones, --name=value.
+type options struct {
+	r     *repo
+	verb  string
+	args  []string
+	rest  []string // operands
+	after []string // what follows "--"
+	dash  bool     // there was a "--"
+	name  string   // current option: "-m" or "--message"
+	value string   // of --name=value, or what is left of a cluster
+	has   bool
+	queue string // letters left of a cluster
+}
+
+func (r *repo) options(verb string, args []string) *options {
+	return &options{r: r, verb: verb, args: args}
+}
+
+// next moves to the next option.
+func (o *options) next() bool {
+	o.has, o.value = false, ""
+	if o.queue != "" {
+		o.name, o.queue = "-"+o.queue[:1], o.queue[1:]
+		return true
+	}
+	for len(o.args) > 0 {
+		a := o.args[0]
+		o.args = o.args[1:]
+		switch {
+		case a == "--":
+			o.after, o.dash, o.args = o.args, true, nil
+		case strings.HasPrefix(a, "--"):
+			o.name, o.value, o.has = strings.Cut(a, "=")
+			return true
+		case len(a) > 1 && a[0] == '-':
+			o.name, o.queue = a[:2], a[2:]
+			return true
+		default:
+			o.rest = append(o.rest, a)
+		}
+	}
+	return false
+}
+
+// arg returns the current option's argument.
+func (o *options) arg() string {
+	switch {
+	case o.has:
+		return o.value
+	case o.queue != "":
+		v := o.queue
+		o.queue = ""
+		return v
+	case len(o.args) > 0:
+		v := o.args[0]
+		o.args = o.args[1:]
+		return v
+	}
+	kind, name := "switch", strings.TrimLeft(o.name, "-")
+	if strings.HasPrefix(o.name, "--") {
+		kind = "option"
+		o.r.die(129, "error: option `%s' requires a value", name)
+	}
+	o.r.die(129, "error: %s `%s' requires a value", kind, name)
+	return ""
+}
+
+// optional returns an argument only if it is joined to the option.
+func (o *options) optional() string {
+	if o.has {
+		return o.value
+	}
+	v := o.queue
+	o.queue = ""
+	return v
+}
+
+// whole is the current option as it was given.
+func (o *options) whole() string {
+	if o.has {
+		return o.name + "=" + o.value
+	}
+	if !strings.HasPrefix(o.name, "--") {
+		return o.name + o.queue
+	}
+	return o.name
+}
+
+// unknown ends the command.
+func (o *options) unknown() {
+	name := strings.TrimLeft(o.name, "-")
+	if strings.HasPrefix(o.name, "--") {
+		o.r.die(129, "error: unknown option `%s'\nusage: git %s [<options>]", name, o.verb)
+	}
+	o.r.die(129, "error: unknown switch `%s'\nusage: git %s [<options>]", name, o.verb)
+}
+
+// operands are the operands and what follows "--" together.
+func (o *options) operands() []string { return append(append([]string(nil), o.rest...), o.after...) }

@@ -1,0 +1,8 @@
+package git
+
+// prepareFrom is prepare, with copies found among the files of a tree.
+func (r *repo) prepareFrom(list []change, d *diffOptions, tree oid) []change {
+	return r.prepare(list, d)
+}
+
+func (r *repo) emailWording(c *commit) string { return "" }
