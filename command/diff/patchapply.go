@@ -239,7 +239,9 @@ func (w *patching) look() {
 	if !empty {
 		need = 1
 	}
-	if w.f.format == 'e' || w.f.rename || w.f.copy || says <= need || empty && w.f.missing[from] == 1 && w.f.missing[to] == 2 && w.exists {
+	known := w.exists && empty && w.f.missing[from] == 1 && w.f.missing[to] == 2 || // an empty file goes, or comes
+		!w.exists && w.f.missing[to] == 1 && w.f.missing[from] == 2
+	if w.f.format == 'e' || w.f.rename || w.f.copy || says <= need || known {
 		return
 	}
 	when, what, state := "", "create", "already exists"
