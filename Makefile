@@ -5,7 +5,7 @@ SHELL := bash
 .PHONY: build guests setup check unit race e2e suites docs test demo bench soak clean help
 
 # Packages whose tests are about several goroutines at once: these run once more under the race detector.
-RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./proc/... ./serve/...
+RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./volume/... ./proc/... ./engine/... ./node/... ./serve/...
 # Packages with model tests on random sequences. Here they run with one seed, so that a run can be repeated; `make soak` takes new ones.
 RAPID := ./bucket ./bucket/tree ./vfs/bucketfs ./vfs/hostfs ./vfs/memfs
 SEED := -rapid.seed=20261121

@@ -454,13 +454,27 @@ func (s *Store) Delete(ctx context.Context, name string, o DeleteOptions) error 
 	return nil
 }
 
+// errAncestor says that a deletion concerns an ancestor that others have, too.
+var errAncestor = errors.New("the deletion wants s.deletes to itself")
+
+// deleteOne deletes a ref. Most have no forks, and come from one that lives, if from any: those deletions share s.deletes.
 func (s *Store) deleteOne(ctx context.Context, r *ref, force bool) error {
+	s.deletes.RLock()
+	err := s.deleteLocked(ctx, r, force, false)
+	s.deletes.RUnlock()
+	if err != errAncestor {
+		return err
+	}
 	s.deletes.Lock()
 	defer s.deletes.Unlock()
+	return s.deleteLocked(ctx, r, force, true)
+}
+
+func (s *Store) deleteLocked(ctx context.Context, r *ref, force, alone bool) error {
 	s.barrier.RLock()
 	defer s.barrier.RUnlock()
 	r.uploads.Lock() // what an upload has begun to commit must be seen
-	t, err := s.deleteRef(ctx, r, force)
+	t, err := s.deleteRef(ctx, r, force, alone)
 	r.uploads.Unlock()
 	if err != nil {
 		return err
@@ -479,7 +493,7 @@ func (s *Store) forgetRef(r *ref) {
 	s.past.purge(r.id)
 }
 
-func (s *Store) deleteRef(ctx context.Context, r *ref, force bool) (*txn, error) {
+func (s *Store) deleteRef(ctx context.Context, r *ref, force, alone bool) (*txn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.ready(); err != nil {
@@ -497,14 +511,17 @@ func (s *Store) deleteRef(ctx context.Context, r *ref, force bool) (*txn, error)
 			return nil, err
 		}
 	}
+	forks, err := s.hasForks(ctx, r.id)
+	if err == nil && !alone {
+		err = s.apart(ctx, r.rec, forks)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if err := s.unhold(ctx, t, r.rec); err != nil {
 		return nil, err
 	}
 	t.del(nameKey(r.rec.name))
-	forks, err := s.hasForks(ctx, r.id)
-	if err != nil {
-		return nil, err
-	}
 	if forks {
 		rec := r.rec.clone()
 		rec.gone, rec.attrs = true, nil
@@ -517,6 +534,24 @@ func (s *Store) deleteRef(ctx context.Context, r *ref, force bool) (*txn, error)
 	}
 	r.gone, r.newest = true, t
 	return t, nil
+}
+
+// apart returns errAncestor unless the deletion of a ref leaves its ancestors alone, and no ancestor to its forks.
+func (s *Store) apart(ctx context.Context, rec *refRecord, forks bool) error {
+	if forks {
+		return errAncestor
+	}
+	if rec.origin == nil {
+		return nil
+	}
+	parent, err := s.readRef(ctx, rec.origin.ref)
+	switch {
+	case errs.Is(err, errs.NotFound):
+		return nil
+	case err == nil && parent.gone:
+		return errAncestor
+	}
+	return err
 }
 
 // empty returns errs.NotEmpty unless the ref holds no object and no version.

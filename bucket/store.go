@@ -74,7 +74,7 @@ type Store struct {
 	snapMu sync.Mutex
 
 	barrier sync.RWMutex  // fsck excludes all changes
-	deletes sync.Mutex    // one deletion of a bucket at a time: two could each leave a common ancestor to the other
+	deletes sync.RWMutex  // held alone by deletions that leave an ancestor or take one along: two could each leave a common one to the other
 	unclean atomic.Bool   // payload may be left without a holder: the next opening looks for it
 	swept   chan struct{} // closed when what an earlier crash left has been looked for
 	ctx     context.Context

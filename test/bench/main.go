@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +61,19 @@ func main() {
 	flag.BoolVar(&b.quick, "quick", false, "smaller sizes: for trying the benchmark itself")
 	flag.BoolVar(&b.json, "json", false, "print a JSON object per row")
 	flag.StringVar(&b.versitygw, "versitygw", "", "the rival's program")
+	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err == nil {
+			err = pprof.StartCPUProfile(f)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		defer pprof.StopCPUProfile()
+	}
 	if err := b.run(*only, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -85,7 +98,7 @@ func (b *bench) run(only, dir string) (err error) {
 		name string
 		f    func(*bench) error
 	}{{"fork", forks}, {"depth", depth}, {"diff", diffs}, {"deletes", deletes}, {"writes", randomWrites}, {"rename", renames},
-		{"small-forks", smallForks}, {"store", storedOnce}, {"s3", s3}} {
+		{"small-forks", smallForks}, {"store", storedOnce}, {"s3", s3}, {"sessions", sessions}} {
 		if !b.want(g.name) {
 			continue
 		}
