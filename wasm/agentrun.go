@@ -307,6 +307,9 @@ func signalFunctions() []hostFunc {
 				return err
 			}
 			var bits uint64
+			if in.host.forked {
+				in.host.forked, bits = false, 1
+			}
 			for _, sig := range in.p.TakeSignals() {
 				bits |= 1 << (sig & 63)
 			}

@@ -428,6 +428,19 @@ func (t *itimer) stop() {
 	t.next, t.interval = time.Time{}, 0
 }
 
+// left returns how long it is until the timer rings, 0 if it won't, and its interval.
+func (t *itimer) left() (left, interval time.Duration) {
+	if t == nil {
+		return 0, 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.next.IsZero() {
+		return 0, 0
+	}
+	return max(time.Until(t.next), 1), t.interval
+}
+
 const minInterval = time.Millisecond
 
 func agentrunItimer(in *Instance, s []uint64) error {
@@ -435,14 +448,7 @@ func agentrunItimer(in *Instance, s []uint64) error {
 	if value < -1 || interval < 0 {
 		return syscall.EINVAL
 	}
-	var left int64
-	if t := in.host.timer; t != nil {
-		t.mu.Lock()
-		if !t.next.IsZero() {
-			left = max(int64(time.Until(t.next)), 1)
-		}
-		t.mu.Unlock()
-	}
+	left, _ := in.host.timer.left()
 	if err := in.put64(s[2], uint64(left)); err != nil || value == -1 {
 		return err
 	}
@@ -454,11 +460,16 @@ func agentrunItimer(in *Instance, s []uint64) error {
 	if interval > 0 {
 		interval = max(interval, int64(minInterval))
 	}
-	p := in.p
-	t := &itimer{next: time.Now().Add(time.Duration(value)), interval: time.Duration(interval)}
+	in.host.timer = newItimer(in.p, time.Duration(value), time.Duration(interval))
+	return nil
+}
+
+// newItimer sends ALRM to p after value, and every interval from then on unless that is 0.
+func newItimer(p *proc.Process, value, interval time.Duration) *itimer {
+	t := &itimer{next: time.Now().Add(value), interval: interval}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.t = time.AfterFunc(time.Duration(value), func() {
+	t.t = time.AfterFunc(value, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.next.IsZero() {
@@ -470,6 +481,5 @@ func agentrunItimer(in *Instance, s []uint64) error {
 			t.t.Reset(t.interval)
 		}
 	})
-	in.host.timer = t
-	return nil
+	return t
 }

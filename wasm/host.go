@@ -34,10 +34,9 @@ func (h hostFunc) wrap() api.GoModuleFunction {
 	}
 	f := h.f
 	if h.results == "" {
-		return api.GoModuleFunc(func(ctx context.Context, _ api.Module, s []uint64) { f(ctx.(*callContext).in, s) })
+		return api.GoModuleFunc(func(ctx context.Context, _ api.Module, s []uint64) { f(instanceOf(ctx), s) })
 	}
-	return api.GoModuleFunc(func(ctx context.Context, _ api.Module, s []uint64) {
-		in := ctx.(*callContext).in
+	plain := func(in *Instance, s []uint64) {
 		err := f(in, s)
 		if err == nil {
 			s[0] = 0
@@ -49,13 +48,31 @@ func (h hostFunc) wrap() api.GoModuleFunction {
 			in.checkSignals()
 		}
 		s[0] = uint64(wasiErrno(no))
-	})
+	}
+	if h.rests() {
+		return api.GoModuleFunc(func(ctx context.Context, _ api.Module, s []uint64) { instanceOf(ctx).rest(plain, s) })
+	}
+	return api.GoModuleFunc(func(ctx context.Context, _ api.Module, s []uint64) { plain(instanceOf(ctx), s) })
+}
+
+// rests tells whether a guest may be captured while it waits in the function: its copy calls it again with the same arguments. So it does
+// nothing that can be seen before it waits, and waits at most once.
+func (h hostFunc) rests() bool {
+	switch h.name {
+	case "fd_read", "fd_pread", "fd_write", "fd_pwrite", "poll_oneoff", "wait", "fd_sync", "fd_datasync":
+		return true
+	}
+	return false
 }
 
 func hostModules() []hostModule {
 	return []hostModule{
 		{rewrite.TickModule, []hostFunc{{rewrite.TickName, "I", "I", nil, func(ctx context.Context, _ api.Module, s []uint64) {
-			s[0] = ctx.(*callContext).in.tick(s[0])
+			in := instanceOf(ctx)
+			if in.resuming != nil {
+				in.restore(ctx)
+			}
+			s[0] = in.tick(s[0])
 		}}}},
 		{"wasi_snapshot_preview1", wasiFunctions()},
 		{"agentrun", agentrunFunctions()},
@@ -71,6 +88,8 @@ type hostState struct {
 	reply    []byte             // the answer to the last call
 	timer    *itimer
 	childCPU time.Duration // of children that were waited for
+	polled   []byte        // what poll_oneoff waits for, with moments instead of durations
+	forked   bool          // the guest is a copy, and hasn't been told
 }
 
 // forget is for an instance that goes to another process.

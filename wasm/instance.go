@@ -32,7 +32,9 @@ type Instance struct {
 	calls   map[string]*call
 	depth   int // nested calls
 	end     error
-	broken  bool // it was ended in the middle: memory and globals are of no use
+	running *call    // the outermost call in progress
+	saved   []uint64 // the globals before it, with Config.Quiesce
+	broken  bool     // it was ended in the middle: memory and globals are of no use
 	ctx     *callContext
 
 	ticking           // the meter's state
@@ -41,13 +43,18 @@ type Instance struct {
 	seq     uint64    // at which change of its extents
 	mapped  []extent  // which were then
 	clean   bool      // memory is just that
+
+	pending  pending   // the host function that the guest rests in
+	tickArg  [1]uint64 // of the tick that it rests in
+	resuming *Live     // what Continue is to put in place
 }
 
 // call is an exported function ready to be called.
 type call struct {
-	f    api.Function
-	busy bool
-	buf  []uint64
+	f       api.Function
+	busy    bool
+	results int
+	buf     []uint64
 }
 
 // raw makes an instance with its first memory and globals, without data; nobody is bound to it.
@@ -197,30 +204,42 @@ func (in *Instance) Call(ctx context.Context, name string, args ...uint64) ([]ui
 	if len(args) != len(def.ParamTypes()) {
 		return nil, errs.Msg(errs.Invalid, "call", name, fmt.Sprintf("takes %d arguments", len(def.ParamTypes())))
 	}
-	results := len(def.ResultTypes())
-	if n := max(len(args), results); len(c.buf) < n {
+	c.results = len(def.ResultTypes())
+	if n := max(len(args), c.results); len(c.buf) < n {
 		c.buf = make([]uint64, n)
 	}
 	copy(c.buf, args)
-	var saved []uint64
-	if in.cfg.Quiesce {
-		saved = in.readGlobals()
+	saved := in.saved
+	if in.saved = nil; in.cfg.Quiesce {
+		in.saved = in.readGlobals()
 	}
+	defer func() { in.saved = saved }()
+	return in.run(ctx, c, in.ctx)
+}
+
+// run does a call, with the context for host functions, which is in.ctx or one made of it.
+func (in *Instance) run(ctx context.Context, c *call, host context.Context) ([]uint64, error) {
 	outer := in.ctx.Context
 	in.ctx.Context = ctx
 	c.busy = true
+	if in.depth == 0 {
+		in.running = c
+	}
 	in.enter()
-	err = c.f.CallWithStack(in.ctx, c.buf)
+	err := c.f.CallWithStack(host, c.buf)
 	in.leave()
+	if in.depth == 0 {
+		in.running = nil
+	}
 	c.busy = false
 	in.ctx.Context = outer
 	if err == nil {
-		return c.buf[:results:results], nil
+		return c.buf[:c.results:c.results], nil
 	}
 	err = in.ended(err)
 	var exit *ExitError
 	if errors.As(err, &exit) && in.cfg.Quiesce {
-		in.writeGlobals(saved)
+		in.writeGlobals(in.saved)
 		return nil, err
 	}
 	in.broken = true
@@ -295,24 +314,37 @@ func (m *Module) Run(p *proc.Process, c Config) int {
 		return fail(126, errors.New("not a command: exports no _start"))
 	}
 	in, err := m.Instantiate(p, c)
-	if err == nil {
-		defer in.Close()
-		_, err = in.Call(p.Context(), "_start")
+	if err != nil {
+		return fail(126, err)
 	}
+	return p.RunAs(in.Task("_start", m.ended))
+}
+
+// ended makes an exit status of how a command's call ended.
+func (m *Module) ended(p *proc.Process, _ []uint64, err error) int {
 	var exit *ExitError
 	var trap *TrapError
 	var killed *KilledError
+	var other *ExecError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &exit):
 		return exit.Status
+	case errors.As(err, &other):
+		return other.Run(p)
 	case errors.As(err, &killed):
 		return 128 + killed.Signal
-	case errors.As(err, &trap):
-		return fail(TrapStatus, err)
 	}
-	return fail(126, err)
+	name := m.o.Name
+	if args := p.Args(); len(args) > 0 {
+		name = args[0]
+	}
+	fmt.Fprintf(p.Stderr(), "%s: %v\n", name, err)
+	if errors.As(err, &trap) {
+		return TrapStatus
+	}
+	return 126
 }
 
 // takeMaps reserves mappings.

@@ -301,6 +301,7 @@ func (in *Instance) recycle() {
 	in.broken, in.depth, in.end, in.clean = false, 0, nil, true
 	in.ticking = ticking{}
 	in.host = hostState{}
+	in.pending, in.resuming, in.saved = pending{}, nil, nil
 	if in.meter != nil {
 		in.meter.Set(0)
 	}

@@ -36,6 +36,8 @@ type Runtime struct {
 	slots chan struct{}  // one for each compilation at a time
 	maps  atomic.Int64   // mappings in use
 
+	layout atomic.Pointer[engineLayout] // of the engine's types, once it is known
+
 	mu      sync.Mutex
 	closed  bool
 	modules map[[32]byte]*Module

@@ -17,7 +17,7 @@ const (
 	popular    = 8       // starts after which a snapshot of several extents is made one of one
 )
 
-const formatVersion = 1 // of saved snapshots, and of how modules are rewritten
+const formatVersion = 2 // of saved snapshots, and of how modules are rewritten
 
 // Snapshot is an idle instance's state: memory, globals, and what the host keeps for the guest. It never changes. Open files aren't in it: the process
 // that an instance is started in has them under the same numbers. Whoever starts an instance tells the guest to seed its generators of
@@ -40,11 +40,16 @@ type Snapshot struct {
 // Snapshot captures an idle instance. Only pages that differ from the snapshot that it was started from are copied; the instance goes on unchanged.
 // Errors: errs.Unsupported for modules whose state can't be reached as a whole, errs.Invalid during a call, errs.Limit when the host is out of memory.
 func (in *Instance) Snapshot() (*Snapshot, error) {
+	if in.depth > 0 || in.broken || in.ctx == nil {
+		return nil, errs.Msg(errs.Invalid, "snapshot", in.m.o.Name, "the instance isn't idle")
+	}
+	return in.snapshot()
+}
+
+// snapshot captures an instance that doesn't run meanwhile.
+func (in *Instance) snapshot() (*Snapshot, error) {
 	m := in.m
-	switch {
-	case in.depth > 0 || in.broken || in.ctx == nil:
-		return nil, errs.Msg(errs.Invalid, "snapshot", m.o.Name, "the instance isn't idle")
-	case m.info.Fixed != "":
+	if m.info.Fixed != "" {
 		return nil, errs.Msg(errs.Unsupported, "snapshot", m.o.Name, "the module has "+m.info.Fixed)
 	}
 	s := &Snapshot{m: m, size: in.mem.size, globals: in.readGlobals()}

@@ -91,7 +91,7 @@ func (in *Instance) tick(v uint64) uint64 {
 		}
 		fuel, in.last = in.fuel, now
 		if now-in.slow >= slice {
-			in.look()
+			in.look(v)
 		}
 	}
 	if stack < 0 {
@@ -115,8 +115,9 @@ func (in *Instance) moreStack(left int32) int32 {
 }
 
 // look is the guest's gate about every millisecond.
-func (in *Instance) look() {
+func (in *Instance) look(v uint64) {
 	in.account()
+	in.safe(v)
 	in.checkEnd()
 	if in.p.Step(1) != nil {
 		in.checkEnd()
@@ -147,9 +148,14 @@ func (in *Instance) checkSignals() {
 	}
 	select {
 	case <-in.p.Interrupt():
-		if b := in.mem.at(w, 4); b != nil {
-			b[0] = 1
-		}
+		in.wake()
 	default:
+	}
+}
+
+// wake makes the guest look at its signals.
+func (in *Instance) wake() {
+	if b := in.mem.at(in.host.sigword, 4); b != nil && in.host.sigword != 0 {
+		b[0] = 1
 	}
 }

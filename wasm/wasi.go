@@ -164,13 +164,18 @@ func pollOneoff(in *Instance, s []uint64) error {
 	if _, err := in.bytes(s[1], uint64(n)*eventSize); err != nil {
 		return err
 	}
-	subs := append([]byte(nil), raw...) // events may be written over them
+	subs := in.host.polled // of the call that a copy goes on with
+	if in.host.polled = nil; uint64(len(subs)) != uint64(n)*subSize {
+		subs = append([]byte(nil), raw...) // events may be written over them
+	}
 	events, wait, fds, err := in.pollNow(subs)
 	if err != nil {
 		return err
 	}
 	if len(events) == 0 {
-		if err := in.waits(func() error { return in.pollWait(wait, fds) }); err != nil {
+		in.host.polled = subs
+		err := in.waits(func() error { return in.pollWait(wait, fds) })
+		if in.host.polled = nil; err != nil {
 			return err
 		}
 		events, _, _, err = in.pollNow(subs)

@@ -21,6 +21,8 @@ const (
 	TickName    = "tick"
 	MeterGlobal = Prefix + "meter"
 	StartExport = Prefix + "start"
+	// ResumeExport is a function that calls tick at once, for whoever wants to put another call's state in the place of this one.
+	ResumeExport = Prefix + "resume"
 )
 
 // Value types.

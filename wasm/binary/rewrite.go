@@ -416,6 +416,13 @@ func (w *rewriter) exportSection(r *reader) {
 			add(name, 0, w.o.Exports[name])
 		}
 	}
+	if !w.o.NoSafePoints {
+		e := &emitter{w: w, out: []byte{0}}
+		e.i64(0).u32(opCall, w.tick).op(0x1a, opEnd) // dropped
+		w.export(ResumeExport, 0, w.tick+1+uint32(len(w.funcTypes)+len(w.added)))
+		w.added = append(w.added, e.out)
+		w.addedTypes = append(w.addedTypes, w.signature(nil, nil))
+	}
 }
 
 func (w *rewriter) startSection(r *reader) {

@@ -107,7 +107,7 @@ AGENTRUN_IMPORT(rlimit)(uint32_t what, const uint64_t *set, uint64_t *get); // {
 #define AGENTRUN_SIG_HANDLE 2
 AGENTRUN_IMPORT(sigword)(volatile uint32_t *word);
 AGENTRUN_IMPORT(sigaction)(uint32_t sig, int32_t set, uint32_t *old); // set -1: only ask
-AGENTRUN_IMPORT(sigtake)(uint64_t *bits); // bit n: signal n; taken signals are no longer pending
+AGENTRUN_IMPORT(sigtake)(uint64_t *bits); // bit n: signal n; taken signals are no longer pending. Bit 0: this is a copy now, of a guest that was running
 AGENTRUN_IMPORT(itimer)(int64_t value, int64_t interval, int64_t old[2]); // ITIMER_REAL → SIGALRM; value 0 stops it, -1 only asks; old: value, interval
 
 // A call to the Go program that runs the guest (Config.Call): bytes in, bytes out. The answer is kept until the next call and read by reply.

@@ -102,7 +102,7 @@ func (in *Interpreter) Run(p *proc.Process) int {
 		return m.Run(p, wasm.Config{})
 	}
 	req.executable = where(p)
-	g, err := in.start(p, wasm.Config{Call: func(_ *proc.Process, op uint32, _ []byte) ([]byte, error) {
+	g, err := in.start(p, wasm.Config{Call: func(p *proc.Process, op uint32, _ []byte) ([]byte, error) {
 		if op == callRequest {
 			return req.encode(p.Args()), nil
 		}
@@ -111,12 +111,12 @@ func (in *Interpreter) Run(p *proc.Process) int {
 	if err != nil {
 		return fail(err)
 	}
-	defer g.Close()
-	result, err := g.Call(p.Context(), "agentrun_run")
-	if err == nil {
-		return int(int32(result[0])) & 0xff
-	}
-	return ended(p, err)
+	return p.RunAs(g.Task("agentrun_run", func(p *proc.Process, result []uint64, err error) int {
+		if err == nil {
+			return int(int32(result[0])) & 0xff
+		}
+		return ended(p, err)
+	}))
 }
 
 // ended returns the exit status of a process whose interpreter didn't return.

@@ -42,6 +42,26 @@ var interpreter = sync.OnceValue(func() *python.Interpreter {
 	})})
 })
 
+// programs are python3 and a few commands.
+func programs() commands {
+	c := commands{
+		"echo": proc.Func(func(p *proc.Process) int {
+			p.Stdout().Write([]byte(strings.Join(p.Args()[1:], " ") + "\n"))
+			return 0
+		}),
+		"cat": proc.Func(func(p *proc.Process) int {
+			data, _ := io.ReadAll(p.Stdin())
+			p.Stdout().Write(data)
+			return 0
+		}),
+		"fail": proc.Func(func(p *proc.Process) int { return 3 }),
+	}
+	for name, prog := range interpreter().Programs() {
+		c[name] = prog
+	}
+	return c
+}
+
 // sandbox makes one with python3 and a few commands.
 func sandbox(t testing.TB, limits proc.Limits) *proc.Sandbox {
 	t.Helper()
@@ -61,21 +81,7 @@ func sandbox(t testing.TB, limits proc.Limits) *proc.Sandbox {
 	if err := ns.Symlink(ctx, root, "", "/bin", "/usr/bin"); err != nil {
 		t.Fatal(err)
 	}
-	c := commands{
-		"echo": proc.Func(func(p *proc.Process) int {
-			p.Stdout().Write([]byte(strings.Join(p.Args()[1:], " ") + "\n"))
-			return 0
-		}),
-		"cat": proc.Func(func(p *proc.Process) int {
-			data, _ := io.ReadAll(p.Stdin())
-			p.Stdout().Write(data)
-			return 0
-		}),
-		"fail": proc.Func(func(p *proc.Process) int { return 3 }),
-	}
-	for name, prog := range interpreter().Programs() {
-		c[name] = prog
-	}
+	c := programs()
 	for _, m := range []vfs.Mount{{Path: "/bin", FS: proc.NewBin(c)}, {Path: "/dev", FS: proc.NewDev(), Special: proc.OpenSpecial}, {Path: "/usr/lib/python3.11", FS: library, ReadOnly: true}} {
 		if err := ns.Mount(ctx, m); err != nil {
 			t.Fatal(err)

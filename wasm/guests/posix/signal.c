@@ -42,13 +42,16 @@ int siginterrupt(int sig, int yes)
 
 void agentrun_watch_signals(volatile void *word) { agentrun_sigword((volatile uint32_t *)word); }
 
+void (*agentrun_forked)(void);
+
 int agentrun_poll_signals(void)
 {
 	static sigset_t held; // taken from the host while blocked here
 	uint64_t bits = 0;
 	int n = 0;
 	if (agentrun_sigtake(&bits)) bits = 0;
-	held |= bits;
+	if (bits & 1 && agentrun_forked) agentrun_forked();
+	held |= bits & ~1ULL;
 	for (int sig = 1; sig < _NSIG && held & ~blocked; sig++) {
 		if (!(held & ~blocked & 1ULL << sig)) continue;
 		held &= ~(1ULL << sig);

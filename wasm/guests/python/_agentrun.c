@@ -25,6 +25,7 @@ extern void __wasilibc_initialize_environ(void);
 extern PyStatus _PyAgentrun_InitStreams(PyThreadState *);
 extern void _PyAgentrun_RunMain(int *);
 extern int _PyAgentrun_Flush(void);
+extern void (*agentrun_forked)(void);
 
 static PyObject *entry, *boot;
 
@@ -178,7 +179,23 @@ static void signals(void)
 	agentrun_sigaction(SIGXFSZ, AGENTRUN_SIG_IGN, &old);
 }
 
-static void watch(void) { agentrun_watch_signals((char *)&PyInterpreterState_Get()->ceval.eval_breaker + 1); }
+// What the host tells a copy of a running interpreter (agentrun.h, sigtake) is passed on between two instructions.
+static int run_forked(void *unused)
+{
+	PyObject *b = boot ? Py_NewRef(boot) : PyImport_ImportModule("_agentrun_boot"), *r = b ? PyObject_CallMethod(b, "forked", NULL) : NULL;
+	if (!r) PyErr_WriteUnraisable(b);
+	Py_XDECREF(r);
+	Py_XDECREF(b);
+	return 0;
+}
+static void forked(void) { Py_AddPendingCall(run_forked, NULL); }
+
+// _PyAgentrun_Watch tells the host where the interpreter looks for signals.
+void _PyAgentrun_Watch(void)
+{
+	agentrun_forked = forked;
+	agentrun_watch_signals((char *)&PyInterpreterState_Get()->ceval.eval_breaker + 1);
+}
 
 extern void __wasm_call_ctors(void);
 
@@ -206,7 +223,7 @@ int EXPORT(agentrun_init)(void)
 // call_status calls something that returns a status; what escapes it is printed as main would.
 static int call_status(PyObject *f)
 {
-	watch();
+	_PyAgentrun_Watch();
 	PyObject *r = f ? PyObject_CallNoArgs(f) : NULL;
 	if (!r) return PyErr_Print(), 1;
 	long status = PyLong_AsLong(r);

@@ -64,6 +64,13 @@ edit("Modules/signalmodule.c", """    _Py_CHECK_EMSCRIPTEN_SIGNALS();
 edit("Python/pylifecycle.c", "static PyStatus init_sys_streams(PyThreadState *tstate);\n", """static PyStatus init_sys_streams(PyThreadState *tstate);
 PyStatus _PyAgentrun_InitStreams(PyThreadState *tstate) { return init_sys_streams(tstate); }
 """)
+edit("Modules/main.c", """pymain_run_python(int *exitcode)
+{
+""", """pymain_run_python(int *exitcode)
+{
+    _PyAgentrun_Watch();
+""")
+edit("Modules/main.c", "static void\npymain_run_python", "extern void _PyAgentrun_Watch(void);\nstatic void\npymain_run_python")
 edit("Modules/main.c", """/* --- pymain_main() ---------------------------------------------- */
 """, """void _PyAgentrun_RunMain(int *exitcode) { pymain_run_python(exitcode); }
 

@@ -275,6 +275,17 @@ class _Unraisable:
         self.err_msg, self.object = "Exception ignored in", stream
 
 
+def forked():
+    """This interpreter is a copy of one that was running: what it draws at random from now on must be its own."""
+    for modules in (sys.modules, _hidden):
+        module = modules.get("random")
+        if module is not None:
+            module._inst.seed()
+        module = modules.get("tempfile")
+        if module is not None:
+            module._name_sequence = None
+
+
 def run():
     q = _request()
     _begin(q)
