@@ -99,6 +99,7 @@ func (m *Module) raw() (in *Instance, err error) {
 		return nil, errs.Msg(errs.Unavailable, "instantiate", m.o.Name, "the runtime is closed")
 	}
 	m.r.all[in] = struct{}{}
+	m.hold()
 	return in, nil
 }
 
@@ -183,8 +184,11 @@ func (in *Instance) destroy() {
 		return
 	}
 	in.host.timer.stop()
+	give(in.mapped)
+	in.mapped = nil
 	in.mem.unbind()
 	in.mod.Close(context.Background())
+	in.m.release()
 	in.mem.Free() // where the module has no memory of its own nobody did
 	r.maps.Add(-int64(in.mem.maps))
 	in.p, in.ctx = nil, nil

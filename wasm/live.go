@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,6 +30,7 @@ type Live struct {
 	host    hostState
 	timer   time.Duration // until the timer rings; 0: there is none
 	every   time.Duration // its interval
+	once    sync.Once
 }
 
 // pending is the host function that a guest is in: what a copy calls again.
@@ -111,11 +113,18 @@ func (in *Instance) Live() (*Live, error) {
 	l.snap, l.host = s, in.host.clone()
 	l.host.reply, l.host.polled, l.host.childCPU = in.host.reply, in.host.polled, in.host.childCPU
 	l.timer, l.every = in.host.timer.left()
+	in.m.hold() // frames lead into its code
 	return l, nil
 }
 
-// Close lets go of what was captured. Instances that were started from it live on.
-func (l *Live) Close() error { return l.snap.Close() }
+// Close lets go of what was captured. Instances that were started from it live on. A second call does nothing.
+func (l *Live) Close() error {
+	l.once.Do(func() {
+		l.snap.Close()
+		l.snap.m.release()
+	})
+	return nil
+}
 
 // Size returns the bytes of the guest's memory and stack, and how many of them are held by this alone.
 func (l *Live) Size() (memory, own int64) {

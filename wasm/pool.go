@@ -175,7 +175,7 @@ func (in *Instance) mapTo(s *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	defer give(extents)
+	defer func() { give(extents) }()
 	m := in.mem
 	if more := 2 + 2*len(extents) - m.maps; more > 0 {
 		if err := in.m.r.takeMaps(more); err != nil {
@@ -205,7 +205,8 @@ func (in *Instance) mapTo(s *Snapshot) error {
 	if err := in.resize(s.size); err != nil {
 		return err
 	}
-	in.snap, in.seq, in.mapped = s, seq, extents
+	// The instance holds the layers that it is mapped to: what is captured of it lies in them too, whatever becomes of s.
+	in.snap, in.seq, in.mapped, extents = s, seq, extents, in.mapped
 	return nil
 }
 

@@ -164,6 +164,8 @@ type Module struct {
 	ready   []*Instance // idle; nobody is bound to them
 	filling bool        // a goroutine makes more
 	drained bool
+	uses    int  // instances, and calls that were captured
+	dropped bool // its code goes with the last use
 }
 
 // Compile rewrites and compiles a module, once in the life of the Runtime; with a CacheDir machine code is compiled once at all.
@@ -292,15 +294,37 @@ func (m *Module) Exports(name string) bool {
 	return ok && kind == 0
 }
 
-// Discard forgets the module and frees its machine code. Nobody may use it, nor instances and snapshots of it, any more.
+// Discard forgets the module and frees its machine code as soon as no instance is left, nor a call that was captured. Nobody may make new ones but of
+// such calls.
 func (m *Module) Discard() {
 	m.r.mu.Lock()
 	if m.r.modules[m.key] == m {
 		delete(m.r.modules, m.key)
 	}
 	m.r.mu.Unlock()
+	m.hold()
+	m.mu.Lock()
+	m.dropped = true
+	m.mu.Unlock()
 	m.drain()
-	m.code.Close(context.Background())
+	m.release()
+}
+
+// hold keeps the module's code until release.
+func (m *Module) hold() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.uses++
+}
+
+func (m *Module) release() {
+	m.mu.Lock()
+	m.uses--
+	last := m.uses == 0 && m.dropped
+	m.mu.Unlock()
+	if last {
+		m.code.Close(context.Background())
+	}
 }
 
 func firstLine(err error) error {
