@@ -18,6 +18,7 @@ import (
 	"agentrun.dev/command/sqlite"
 	"agentrun.dev/command/system"
 	"agentrun.dev/command/tree"
+	"agentrun.dev/command/web"
 	"agentrun.dev/command/world"
 )
 
@@ -46,6 +47,7 @@ var list = []Command{
 	{"comm", coreutils.Comm},
 	{"cp", coreutils.Cp},
 	{"csplit", coreutils.Csplit},
+	{"curl", web.Curl},
 	{"cut", coreutils.Cut},
 	{"date", coreutils.Date},
 	{"dd", coreutils.Dd},
@@ -183,6 +185,7 @@ var list = []Command{
 	{"vmstat", system.Vmstat},
 	{"w", system.W},
 	{"wc", coreutils.Wc},
+	{"wget", web.Wget},
 	{"which", coreutils.Which},
 	{"who", coreutils.Who},
 	{"whoami", coreutils.Whoami},

@@ -37,6 +37,8 @@ type Table struct {
 	Loose bool
 	// Content, if there is one, says what is compared of a file that was left: tools may write what differs from run to run.
 	Content func(name, content string) string
+	// Services are those of the sandbox; see proc.Options.
+	Services any
 	// Differs are lines in which the commands differ on purpose: what ours shall print (stdout, then stderr), and why.
 	Differs map[string]Deviation
 }
@@ -295,8 +297,13 @@ func (table *Table) hostTree(t *testing.T, dir string) string {
 // NewSandbox makes a sandbox of memory with the directories /work and /tmp.
 func NewSandbox(t testing.TB, commands proc.Commands) *proc.Sandbox {
 	t.Helper()
+	return newSandbox(t, commands, nil)
+}
+
+func newSandbox(t testing.TB, commands proc.Commands, services any) *proc.Sandbox {
+	t.Helper()
 	ns := vfs.NewNamespace(vfs.Mount{FS: memfs.New(memfs.Options{})})
-	s, err := proc.New(proc.Options{Namespace: ns, Commands: commands})
+	s, err := proc.New(proc.Options{Namespace: ns, Commands: commands, Services: services})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +319,7 @@ func NewSandbox(t testing.TB, commands proc.Commands) *proc.Sandbox {
 // Sandbox runs a command in a fresh sandbox.
 func (table *Table) Sandbox(t testing.TB, commands proc.Commands, words []string, stdin string) Result {
 	t.Helper()
-	s := NewSandbox(t, commands)
+	s := newSandbox(t, commands, table.Services)
 	var r Result
 	var setupErr error
 	run(t, s, []string{"setup"}, nil, nil, nil, func(p *proc.Process) int {
