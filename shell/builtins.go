@@ -109,7 +109,11 @@ func moreBuiltins(name string) builtinFunc {
 		return builtinEnable
 	case "compgen":
 		return builtinCompgen
-	case "complete", "compopt", "bind", "history", "fc":
+	case "history":
+		return builtinHistory
+	case "fc":
+		return builtinFc
+	case "complete", "compopt", "bind":
 		return func(sh *Shell, args []string) int { return 0 }
 	case "suspend":
 		return builtinSuspend

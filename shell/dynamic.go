@@ -60,7 +60,7 @@ func (sh *Shell) dynamic(name string) *variable {
 	case "BASH_ARGV0":
 		return strVar(sh.name)
 	case "HISTCMD":
-		return intVar(1)
+		return strVar(itoa(sh.hist.number(len(sh.hist.list)) - 1))
 	case "GROUPS":
 		return arrVar([]string{strconv.Itoa(int(sh.p.Cred().GID))})
 	case "DIRSTACK":
@@ -212,6 +212,16 @@ func (sh *Shell) changed(name string) {
 		sh.optPos = 0
 	case "TZ":
 		sh.envStale = true
+	case "HISTSIZE":
+		if n := len(sh.hist.list); n > 0 {
+			if sh.stifle(); n > len(sh.hist.list) {
+				sh.hist.base = n - len(sh.hist.list) // as bash has it, where it began to count
+			}
+		}
+	case "HISTFILESIZE":
+		if file := sh.str("HISTFILE"); file != "" {
+			sh.truncateHistory(file)
+		}
 	case "POSIXLY_CORRECT":
 		_, sh.opts.posix = sh.get(name)
 	}

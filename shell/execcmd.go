@@ -21,10 +21,15 @@ func builtinEval(sh *Shell, args []string) int {
 	if !sh.deeper("eval") {
 		return 1
 	}
+	sh.push(sh.evalFrame(text))
+	return pushed
+}
+
+// evalFrame runs text in this shell; deeper has counted it.
+func (sh *Shell) evalFrame(text string) *textFrame {
 	f := &textFrame{r: newTextReader(text, max(0, sh.line-1)), kind: textEval, base: sh.base, unit: sh.unit, line: sh.line}
 	f.r.eval = true
-	sh.push(f)
-	return pushed
+	return f
 }
 
 // deeper counts a nested eval or source; too many are an error.

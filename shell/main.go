@@ -153,7 +153,7 @@ func (sh *Shell) open(inv *invocation) {
 			sh.name, sh.params = inv.args[0], inv.args[1:]
 		}
 		sh.set("BASH_EXECUTION_STRING", inv.command)
-		sh.push(&textFrame{r: newTextReader(inv.command, 0)})
+		sh.push(&textFrame{r: newScript(inv.command)})
 		sh.startup(inv)
 		return
 	}
@@ -166,7 +166,7 @@ func (sh *Shell) open(inv *invocation) {
 	if _, err := sh.p.File(0); err != nil {
 		return
 	}
-	sh.push(&textFrame{r: &textReader{input: true}})
+	sh.push(&textFrame{r: &textReader{input: true, main: true}})
 	sh.startup(inv)
 }
 
@@ -235,6 +235,6 @@ func (sh *Shell) script(inv *invocation) {
 	}
 	sh.name, sh.params = file, inv.args[1:]
 	sh.scriptFile = file
-	sh.push(&textFrame{r: newTextReader(string(data), 0)})
+	sh.push(&textFrame{r: newScript(string(data))})
 	sh.startup(inv)
 }

@@ -92,6 +92,9 @@ type Shell struct {
 	subshell   int
 	tail       bool // what is run now is the last thing this process does
 
+	hist     history
+	histOnly bool // the line that was expanded is to be shown only
+
 	lastBg   int
 	jobs     []*job
 	nextJob  int
@@ -261,6 +264,7 @@ func (sh *Shell) clone() *Shell {
 	}
 	c.traps = nil
 	c.traceLevel = sh.level()
+	c.hist.used, c.hist.kept = false, false
 	for sig, cmd := range sh.traps {
 		if cmd == "" || sig == sigDebug && sh.opts.functrace || sig == sigErr && sh.opts.errtrace || sig == sigReturn && sh.opts.functrace {
 			c.setTrap(sig, cmd)

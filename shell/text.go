@@ -18,6 +18,7 @@ type textReader struct {
 	eval    bool // the argument of eval
 	eof     bool
 	bad     bool // ended by a syntax error
+	main    bool // the shell's own script or input, whose lines the history keeps
 	prior   int  // lines that were parsed last
 
 	parsed *unit  // what was parsed last
@@ -37,6 +38,8 @@ type unit struct {
 func newTextReader(text string, base int) *textReader {
 	return &textReader{text: text, base: base}
 }
+
+func newScript(text string) *textReader { return &textReader{text: text, main: true} }
 
 func (r *textReader) atEnd() bool { return !r.input && r.text == "" }
 
@@ -164,11 +167,19 @@ func (r *textReader) unit() (stmts []*syntax.Stmt, more bool) {
 	} else if text == "" {
 		return nil, false
 	}
+	var open []bool // of each line but the last: it ends within quotes or a here-document
+	if !r.input && r.main && r.sh.opts.history {
+		var ok bool
+		if text, ok = r.bang(text); !ok {
+			return nil, true
+		}
+	}
 	for {
 		if r.input && !r.eof && continued(text) {
 			r.fed = text
 			if line := r.line(); line != "" {
 				text += line
+				open = append(open, false)
 				continue
 			}
 		}
@@ -178,6 +189,9 @@ func (r *textReader) unit() (stmts []*syntax.Stmt, more bool) {
 			r.fed = text
 			if more := r.more(rd); more != "" {
 				text += more
+				for range strings.Count(more, "\n") {
+					open = append(open, rd.open())
+				}
 				continue
 			}
 		}
@@ -193,6 +207,7 @@ func (r *textReader) unit() (stmts []*syntax.Stmt, more bool) {
 			r.text = "" // this is the last command
 		}
 		r.echo(used)
+		r.keep(used, open)
 		if rd.err != nil {
 			return nil, r.syntaxError(rd)
 		}
@@ -200,6 +215,89 @@ func (r *textReader) unit() (stmts []*syntax.Stmt, more bool) {
 		r.parsed = r.sh.newUnit(rd.src[:rd.i], stmts)
 		return stmts, true
 	}
+}
+
+// open tells whether the text that was read ends within quotes or before a here-document.
+func (r *reader) open() bool {
+	return len(r.warnings) > 0 || r.err != nil && r.err.incomplete && strings.Contains(r.err.text, "matching") && !strings.HasSuffix(r.err.text, ")'")
+}
+
+// keep adds the lines of a command to the history.
+func (r *textReader) keep(used string, open []bool) {
+	sh := r.sh
+	if !r.main || !sh.opts.history {
+		return
+	}
+	lines := strings.SplitAfter(used, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	for len(lines) > 0 && strings.TrimSpace(lines[0]) == "" {
+		lines = lines[1:]
+		open = open[min(1, len(open)):]
+	}
+	for len(lines) > 1 && strings.HasPrefix(strings.TrimLeft(lines[0], " \t"), "#") {
+		sh.remember(strings.TrimSuffix(lines[0], "\n"))
+		lines = lines[1:]
+		open = open[min(1, len(open)):]
+	}
+	if len(lines) == 0 {
+		return
+	}
+	if !r.input && len(lines) > 1 {
+		open = make([]bool, len(lines)-1)
+		head := ""
+		for i := range open {
+			if head += lines[i]; i >= 100 {
+				open[i] = true
+				continue
+			}
+			rd := sh.newReader(head)
+			rd.lineOf()
+			open[i] = rd.open()
+		}
+	}
+	if !sh.shopts.get("cmdhist") {
+		for _, l := range lines {
+			sh.remember(strings.TrimSuffix(l, "\n"))
+		}
+		return
+	}
+	sh.remember(sh.joinHistory(lines, open, strings.Contains(used, "<<")))
+}
+
+// bang replaces the history designators of the first line; false means that the line isn't run.
+func (r *textReader) bang(text string) (string, bool) {
+	sh := r.sh
+	if !sh.opts.histexpand || strings.IndexAny(text, "!^") < 0 && sh.str("histchars") == "" {
+		return text, true
+	}
+	line, rest, nl := strings.Cut(text, "\n")
+	end := ""
+	if nl {
+		end = "\n"
+	}
+	sh.histOnly = false
+	out, changed, fail := sh.expandHistory(line)
+	if fail != "" {
+		sh.line = r.base + 1
+		sh.errorf("%s", fail)
+		sh.status = 1
+		r.text = rest
+		r.prior = 1
+		return "", false
+	}
+	if !changed {
+		return text, true
+	}
+	sh.stderr(out + "\n")
+	if sh.histOnly {
+		sh.remember(out)
+		r.text = rest
+		r.prior = 1
+		return "", false
+	}
+	return out + end + rest, true
 }
 
 // more reads the lines that an incomplete command needs at least.
