@@ -65,5 +65,3 @@ alias for_='for i in 1 2; do'
 for_ echo $i; done
 #### unset
 x=1; f() { echo f; }; unset x; echo ${x-un}; unset f; f; echo $?; unset -f nosuch; echo $?; unset 1x; echo $?; readonly r=1; unset r; echo $?; a=(1 2 3); unset a[1]; declare -p a; unset 'a[@]'; declare -p a; declare -A m=([a]=1 [b]=2); unset m[a]; declare -p m; unset -v x y z; echo $?; unset -fv x; echo $?; unset -n x; unset -Z; echo $?; x=1; x() { :; }; unset x; type -t x; unset x; type -t x; echo $?; unset IFS; echo "[$IFS]"
-#### dirs
-mkdir a b c; cd a; pushd ../b; pushd ../c; dirs; dirs -v; dirs -p; dirs -l; pushd; pushd +1; pushd -1; popd; dirs +0; dirs -0; popd +1; popd; popd; echo $?; pushd; echo $?; pushd /nosuch; echo $?; pushd -n /tmp; dirs; popd -n; dirs; dirs -c; dirs; echo ~+ ~- ~0 ; pushd +9; echo $?; popd +9; echo $?; dirs +9; echo $?; dirs -x; echo $?
