@@ -13,7 +13,9 @@ import (
 	"agentrun.dev/command/grep"
 	"agentrun.dev/command/jq"
 	"agentrun.dev/command/rg"
+	"agentrun.dev/command/scp"
 	"agentrun.dev/command/sed"
+	"agentrun.dev/command/sftp"
 	"agentrun.dev/command/sort"
 	"agentrun.dev/command/sqlite"
 	"agentrun.dev/command/system"
@@ -132,9 +134,11 @@ var list = []Command{
 	{"rg", rg.Rg},
 	{"rm", coreutils.Rm},
 	{"rmdir", coreutils.Rmdir},
+	{"scp", scp.Scp},
 	{"sed", sed.Sed},
 	{"seq", coreutils.Seq},
 	{"setsid", system.Setsid},
+	{"sftp-server", sftp.Server},
 	{"sha1sum", coreutils.Sha1sum},
 	{"sha224sum", coreutils.Sha224sum},
 	{"sha256sum", coreutils.Sha256sum},

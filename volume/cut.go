@@ -117,7 +117,7 @@ func (c *Cut) Fork(ctx context.Context, owner string) (*Set, error) {
 		}
 		spec := m.Spec
 		if b.bucket != nil && b.own {
-			spec.Bucket, spec.Base, spec.Host = "", "", ""
+			spec.Bucket, spec.Base, spec.Host, spec.Empty = "", "", "", false
 		}
 		s.list = append(s.list, &mounted{spec, b})
 	}
@@ -126,7 +126,7 @@ func (c *Cut) Fork(ctx context.Context, owner string) (*Set, error) {
 
 func (o Options) thaw(ctx context.Context, m *mounted) (*backing, error) {
 	switch {
-	case m.Policy == Fresh && (m.Bucket != "" || m.Base != ""):
+	case m.Policy == Fresh && (m.Bucket != "" || m.Base != "" || m.Empty):
 		return o.empty(ctx, m.Spec)
 	case m.Policy == Fresh:
 		return o.memory(m.Spec), nil

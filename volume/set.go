@@ -77,6 +77,8 @@ func (o Options) open(ctx context.Context, s Spec) (*backing, error) {
 		return o.bucket(ctx, s, s.Bucket, false)
 	case s.Base != "":
 		return o.fork(ctx, s, s.Base)
+	case s.Empty:
+		return o.empty(ctx, s)
 	}
 	return o.memory(s), nil
 }

@@ -30,7 +30,7 @@ const (
 // MaxVolumes bounds the volumes of one sandbox.
 const MaxVolumes = 64
 
-// Spec says what a volume is. At most one of Bucket, Base and Host is set; with none of them it is in memory.
+// Spec says what a volume is. At most one of Bucket, Base, Empty and Host is set; with none of them it is in memory.
 type Spec struct {
 	Name     string   `json:"name"`
 	Path     string   `json:"path,omitempty"`   // where it is mounted, absolute; "/" is the root filesystem; "" is /Name
@@ -39,6 +39,7 @@ type Spec struct {
 	Size     int64    `json:"size,omitempty"`   // bytes that its files may have together; 0: as much as there is, 256 MiB in memory
 	Bucket   string   `json:"bucket,omitempty"` // the bucket itself
 	Base     string   `json:"base,omitempty"`   // a fork of this bucket (or of NAME@SNAPSHOT), which ends with the sandbox
+	Empty    bool     `json:"empty,omitempty"`  // a bucket of its own, empty at first, which ends with the sandbox
 	Host     string   `json:"host,omitempty"`   // a folder of this machine
 	Mode     vfs.Mode `json:"mode,omitempty"`   // of a root directory in memory; 0 is 0755
 	Root     bool     `json:"root,omitempty"`   // files in memory belong to root, not to the sandbox's user
@@ -62,9 +63,12 @@ func (s Spec) normal() (Spec, error) {
 			sources++
 		}
 	}
+	if s.Empty {
+		sources++
+	}
 	switch {
 	case sources > 1:
-		return bad("bucket, base and host exclude each other")
+		return bad("bucket, base, empty and host exclude each other")
 	case s.Size < 0:
 		return bad("the size %d is negative", s.Size)
 	case s.Size > 0 && s.Host != "":

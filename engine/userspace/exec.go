@@ -169,6 +169,9 @@ func (p *Process) Signal(sig int) error {
 	return nil
 }
 
+// Signaled returns the signal that ended the command, 0 if it exited by itself. It is for after Wait.
+func (p *Process) Signaled() int { return p.p.Signaled() }
+
 // Resize implements engine.Process.
 func (p *Process) Resize(size engine.Size) error {
 	if p.tty == nil {
