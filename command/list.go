@@ -19,6 +19,7 @@ import (
 	"agentrun.dev/command/sort"
 	"agentrun.dev/command/sqlite"
 	"agentrun.dev/command/system"
+	"agentrun.dev/command/text"
 	"agentrun.dev/command/tree"
 	"agentrun.dev/command/web"
 	"agentrun.dev/command/world"
@@ -28,6 +29,7 @@ import (
 var list = []Command{
 	{"[", coreutils.Test},
 	{"arch", coreutils.Arch},
+	{"asa", text.Asa},
 	{"awk", awk.Awk},
 	{"b2sum", coreutils.B2sum},
 	{"base32", coreutils.Base32},
@@ -38,6 +40,7 @@ var list = []Command{
 	{"bzcat", compress.Bzcat},
 	{"bzgrep", compress.Zgrep},
 	{"bzip2", compress.Bzip2},
+	{"cal", text.Cal},
 	{"cat", coreutils.Cat},
 	{"chgrp", coreutils.Chgrp},
 	{"chmod", coreutils.Chmod},
@@ -46,6 +49,8 @@ var list = []Command{
 	{"cksum", coreutils.Cksum},
 	{"clear", system.Clear},
 	{"cmp", diff.Cmp},
+	{"colrm", text.Colrm},
+	{"column", text.Column},
 	{"comm", coreutils.Comm},
 	{"cp", coreutils.Cp},
 	{"csplit", coreutils.Csplit},
@@ -57,6 +62,7 @@ var list = []Command{
 	{"diff", diff.Diff},
 	{"dir", coreutils.Dir},
 	{"dirname", coreutils.Dirname},
+	{"dos2unix", text.Dos2unix},
 	{"du", coreutils.Du},
 	{"echo", coreutils.Echo},
 	{"egrep", grep.Egrep},
@@ -97,6 +103,7 @@ var list = []Command{
 	{"ln", coreutils.Ln},
 	{"logger", system.Logger},
 	{"logname", coreutils.Logname},
+	{"look", text.Look},
 	{"ls", coreutils.Ls},
 	{"lsof", system.Absent("look at /proc/PID/fd")},
 	{"lzcat", compress.Lzcat},
@@ -111,6 +118,7 @@ var list = []Command{
 	{"mktemp", coreutils.Mktemp},
 	{"mv", coreutils.Mv},
 	{"namei", system.Namei},
+	{"ncal", text.Cal},
 	{"nice", coreutils.Nice},
 	{"nl", coreutils.Nl},
 	{"nohup", coreutils.Nohup},
@@ -128,6 +136,7 @@ var list = []Command{
 	{"pwd", coreutils.Pwd},
 	{"readlink", coreutils.Readlink},
 	{"realpath", coreutils.Realpath},
+	{"rename", text.Rename},
 	{"renice", system.Renice},
 	{"reset", system.Reset},
 	{"rev", coreutils.Rev},
@@ -177,6 +186,7 @@ var list = []Command{
 	{"uname", coreutils.Uname},
 	{"unexpand", coreutils.Unexpand},
 	{"uniq", coreutils.Uniq},
+	{"unix2dos", text.Unix2dos},
 	{"unlink", coreutils.Unlink},
 	{"unlzma", compress.Unlzma},
 	{"unxz", compress.Unxz},
@@ -184,6 +194,8 @@ var list = []Command{
 	{"unzstd", compress.Unzstd},
 	{"uptime", coreutils.Uptime},
 	{"users", coreutils.Users},
+	{"uudecode", text.Uudecode},
+	{"uuencode", text.Uuencode},
 	{"uuidgen", system.Uuidgen},
 	{"vdir", coreutils.Vdir},
 	{"vmstat", system.Vmstat},
