@@ -274,6 +274,7 @@ func (r *runner) run(code *gojq.Code) int {
 	vars := append(append([]any{}, r.values...), map[string]any{"named": r.named, "positional": r.positional})
 	ctx, cancel := context.WithCancel(r.t.Context())
 	defer cancel()
+	defer watch(cancel)()
 	apply := func(v any) bool {
 		iter := code.RunWithContext(ctx, v, vars...)
 		for {
@@ -283,6 +284,11 @@ func (r *runner) run(code *gojq.Code) int {
 			}
 			r.t.Check()
 			if err, bad := x.(error); bad {
+				if ctx.Err() != nil {
+					r.t.Check() // unless the command was killed, watch has canceled
+					r.t.Out.Flush()
+					r.t.Fatal(5, "error: memory exhausted")
+				}
 				var halt *gojq.HaltError
 				if errors.As(err, &halt) {
 					r.halt(halt)
