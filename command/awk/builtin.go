@@ -205,9 +205,10 @@ func (in *interp) splitInto(x *builtinCall) int {
 		parts = in.splitText(s, fs, nil, false)
 	}
 	arr := in.array(x.args[1].(*varRef))
+	in.forget(arr)
 	arr.clear()
 	for i, p := range parts {
-		arr.get(strconv.Itoa(i + 1)).v = input(p)
+		in.put(arr, strconv.Itoa(i+1), input(p))
 	}
 	return len(parts)
 }
@@ -318,10 +319,11 @@ func (in *interp) match(a []expr) int {
 	in.globals[vRSTART].v, in.globals[vRLENGTH].v = num(float64(start)), num(float64(length))
 	if len(a) > 2 {
 		arr := in.array(a[2].(*varRef))
+		in.forget(arr)
 		arr.clear()
 		for i := 0; i+1 < len(loc); i += 2 {
 			if loc[i] >= 0 {
-				arr.get(strconv.Itoa(i / 2)).v = input(s[loc[i]:loc[i+1]])
+				in.put(arr, strconv.Itoa(i/2), input(s[loc[i]:loc[i+1]]))
 			}
 		}
 	}
@@ -366,9 +368,10 @@ func (in *interp) asort(a []expr, keys bool) int {
 	if len(a) > 1 {
 		dst = in.array(a[1].(*varRef))
 	}
+	in.forget(dst)
 	dst.clear()
 	for i, v := range list {
-		dst.get(strconv.Itoa(i + 1)).v = v
+		in.put(dst, strconv.Itoa(i+1), v)
 	}
 	return len(list)
 }

@@ -66,6 +66,7 @@ type interp struct {
 	globals []slot
 	frame   []slot
 	depth   int
+	owed    int64 // bytes of arrays that aren't charged yet
 	ret     value
 	status  int
 
@@ -279,9 +280,14 @@ func (in *interp) exec(s stmt) control {
 	case *deleteStmt:
 		a := in.array(s.array)
 		if s.subs == nil {
+			in.forget(a)
 			a.clear()
 		} else {
-			a.delete(in.key(s.subs))
+			key := in.key(s.subs)
+			if c := a.m[key]; c != nil {
+				in.charge(a, -int64(cellSize+len(key)+len(c.v.s)))
+			}
+			a.delete(key)
 		}
 	}
 	return ctlNone
@@ -511,9 +517,39 @@ func (in *interp) store(x expr, v value) {
 		in.setField(in.fieldIndex(x.x), v)
 	case *indexRef:
 		a := in.array(x.array)
-		a.get(in.key(x.subs)).v = v
+		in.put(a, in.key(x.subs), v)
 	}
 }
+
+// cellSize is what an element takes beside its strings, roughly.
+const cellSize = 160
+
+// put sets an element of an array, and charges the sandbox for it.
+func (in *interp) put(a *array, key string, v value) {
+	n := len(a.m)
+	c := a.get(key)
+	grown := int64(len(v.s) - len(c.v.s))
+	if len(a.m) > n {
+		grown += int64(cellSize + len(key))
+	}
+	c.v = v
+	in.charge(a, grown)
+}
+
+// charge accounts for memory of an array, in steps that are worth the call.
+func (in *interp) charge(a *array, n int64) {
+	a.size += n
+	in.owed += n
+	if in.owed > 64<<10 || in.owed < -64<<10 {
+		if in.t.Charge(in.owed) != nil {
+			in.fail("memory exhausted")
+		}
+		in.owed = 0
+	}
+}
+
+// forget gives back what an array took that nobody has any more.
+func (in *interp) forget(a *array) { in.charge(a, -a.size) }
 
 func (in *interp) setSpecial(i int, v value) {
 	switch i {
@@ -620,6 +656,11 @@ func (in *interp) call(x *call) value {
 	ctl := in.block(x.fn.body)
 	in.frame = saved
 	in.depth--
+	for i := len(x.args); i < len(frame); i++ {
+		if a := frame[i].arr; a != nil {
+			in.forget(a)
+		}
+	}
 	if ctl == ctlExit || ctl == ctlNext || ctl == ctlNextFile {
 		panic(escapeCall{ctl})
 	}

@@ -159,6 +159,7 @@ type array struct {
 	m    map[string]*cell
 	keys []string // may hold deleted ones
 	dead int
+	size int64 // bytes that were charged for it
 }
 
 type cell struct {
@@ -208,7 +209,7 @@ func (a *array) list() []string {
 	return out
 }
 
-func (a *array) clear() { a.m, a.keys, a.dead = map[string]*cell{}, nil, 0 }
+func (a *array) clear() { *a = array{m: map[string]*cell{}} }
 
 // regexEscapes turns awk's escapes of characters in a regular expression into characters.
 func regexEscapes(s string) string {
