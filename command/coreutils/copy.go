@@ -30,6 +30,7 @@ type copier struct {
 	answers                               *bufio.Reader
 	seen                                  map[inode]string // where a source with several links was copied to
 	made                                  map[inode]bool   // destinations made by this run
+	above                                 []vfs.Attr       // the directories being copied, outermost first
 }
 
 type inode struct {
@@ -412,6 +413,13 @@ func (c *copier) copyDir(src, dst string, a vfs.Attr, exists bool) bool {
 	if inside(c.t, src, dst) {
 		return c.fail("cannot copy a directory, %s, into itself, %s", tool.QuoteAF(src), tool.QuoteAF(dst))
 	}
+	for _, up := range c.above {
+		if up.Dev == a.Dev && up.Ino == a.Ino {
+			return c.fail("cannot copy cyclic symbolic link %s", tool.QuoteAF(src))
+		}
+	}
+	c.above = append(c.above, a)
+	defer func() { c.above = c.above[:len(c.above)-1] }()
 	entries, err := c.t.ReadDir(src)
 	if err != nil {
 		return c.fail("cannot access %s: %s", tool.QuoteAF(src), tool.Strerror(err))
