@@ -137,11 +137,16 @@ js() {
 	folder "js-$(digest "$here/e2e/js/package-lock.json")" js_build
 }
 
+ssh() {
+	debian ssh openssh-client
+	debian rsync rsync
+}
+
 command -v go >/dev/null 2>&1 || die "Go is missing: AgentRun is built with it"
-[ $# -gt 0 ] || set -- python js versitygw miniogo rclone
+[ $# -gt 0 ] || set -- python js ssh versitygw miniogo rclone
 for tool in "$@"; do
 	case $tool in
-	versitygw | rclone | miniogo | python | js) "$tool" ;;
+	versitygw | rclone | miniogo | python | js | ssh) "$tool" ;;
 	*) die "no such tool: $tool" ;;
 	esac
 done

@@ -23,6 +23,8 @@ type Options struct {
 	Version string
 	// Stored returns what the store takes on the disk, in bytes; nil leaves it out.
 	Stored func(ctx context.Context) (payload, index uint64, err error)
+	// More are the counters of other servers of this process.
+	More []prometheus.Collector
 }
 
 // Metrics is a registry of its own, and what is counted in it.
@@ -58,6 +60,7 @@ func New(store *bucket.Store, o Options) *Metrics {
 	build.WithLabelValues(o.Version).Set(1)
 	m.registry.MustRegister(m.requests, m.seconds, m.received, m.sent, m.active, build, &storeCollector{store: store, stored: o.Stored},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(o.More...)
 	return m
 }
 

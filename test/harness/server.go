@@ -105,8 +105,9 @@ func Start(t testing.TB) *Server {
 	return StartKind(t, Under(t), t.TempDir())
 }
 
-// StartKind starts a server of a kind over a data folder, which may hold what an earlier one has left.
-func StartKind(t testing.TB, kind Kind, data string) *Server {
+// StartKind starts a server of a kind over a data folder, which may hold what an earlier one has left. more are further
+// arguments of 'agentrun up'.
+func StartKind(t testing.TB, kind Kind, data string, more ...string) *Server {
 	t.Helper()
 	s := &Server{Kind: kind, Data: data, AccessKey: "AKIAAGENTRUNTEST", SecretKey: "a-secret-of-forty-letters-as-tests-have.", t: t,
 		config: filepath.Join(data, ".config"), output: &buffer{}, exited: make(chan struct{})}
@@ -117,6 +118,7 @@ func StartKind(t testing.TB, kind Kind, data string) *Server {
 		api := freePort(t)
 		s.API, ready = "http://"+api, "http://"+api+"/readyz"
 		s.cmd = exec.Command(Binary(t), "up", "--data", filepath.Join(data, "store"), "--listen", api, "--s3-listen", s3)
+		s.cmd.Args = append(s.cmd.Args, more...)
 		s.cmd.Env = append(clean(filepath.Join(data, "home"), s.config),
 			"AGENTRUN_ACCESS_KEY_ID="+s.AccessKey, "AGENTRUN_SECRET_ACCESS_KEY="+s.SecretKey)
 	case Versitygw:

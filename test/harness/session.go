@@ -61,7 +61,7 @@ func clean(home, config string) []string {
 	var env []string
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
-		if regexp.MustCompile(`^(AWS|AGENTRUN|TIGRIS|RCLONE|S3|MINIO|BOTO|VGW|ROOT)_|^(HOME|XDG_.*|BASH_ENV|ENV)$`).MatchString(name) {
+		if regexp.MustCompile(`^(AWS|AGENTRUN|TIGRIS|RCLONE|S3|MINIO|BOTO|VGW|ROOT|SSH)_|^(HOME|XDG_.*|BASH_ENV|ENV)$`).MatchString(name) {
 			continue
 		}
 		env = append(env, kv)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -21,7 +22,7 @@ import (
 func (a *app) up() *cobra.Command {
 	c := server.Config{Version: version(), GuestCache: a.guestCache()}
 	cmd := &cobra.Command{
-		Use:   "up [--data DIR] [--listen HOST:PORT] [--s3-listen HOST:PORT]",
+		Use:   "up [--data DIR] [--listen HOST:PORT] [--s3-listen HOST:PORT] [--ssh-listen HOST:PORT [--ssh-base BUCKET] [--ssh-auth open|keys]]",
 		Short: "Run a server until it is told to end",
 		Long: `Run a server until SIGINT or SIGTERM: the API at --listen, S3 at --s3-listen, everything kept in one
 directory. Port 0 takes a free one; what is printed is what was taken. The other commands find the
@@ -29,10 +30,18 @@ server through a file in the user's configuration folder.
 
 The root key comes from AGENTRUN_ACCESS_KEY_ID and AGENTRUN_SECRET_ACCESS_KEY; without them one is
 made in DIR/root-key.json. Addresses that others can reach need TLS. /healthz, /readyz and /metrics
-are at the API's address.`,
+are at the API's address.
+
+With --ssh-listen, 'ssh -p PORT HOST' is a shell in a sandbox on a fork of --ssh-base (or of the bucket
+that BUCKET_NAME names; an empty bucket without either), which is gone when the client disconnects; so
+are scp, sftp and rsync. 'ssh BUCKET@HOST' forks that bucket instead. With --ssh-auth keys, a client
+shows an API key as the password, or a public key of the file --ssh-authorized-keys, and forks what that
+key may read; with open, it is let in. Open is the default where only this machine can connect; said
+for other addresses, it gives everyone the base, and no other bucket.`,
 		Example: a.example(`
   agentrun up
   agentrun up --data /var/lib/agentrun --listen 0.0.0.0:7070 --s3-listen 0.0.0.0:7071 --tls-self-signed
+  agentrun up --ssh-listen 127.0.0.1:7022 --ssh-base base
   agentrun up --listen 127.0.0.1:0 --s3-listen 127.0.0.1:0 --json`),
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -50,6 +59,9 @@ are at the API's address.`,
 			}
 			c.Data = abs
 			c.Root = settings.RootKey{ID: a.Getenv("AGENTRUN_ACCESS_KEY_ID"), Secret: a.Getenv("AGENTRUN_SECRET_ACCESS_KEY")}
+			if c.SSH.Base == "" {
+				c.SSH.Base = a.Getenv("BUCKET_NAME")
+			}
 			c.Log = slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 			return a.serve(cmd.Context(), c)
 		},
@@ -63,6 +75,13 @@ are at the API's address.`,
 	f.BoolVar(&c.SelfSigned, "tls-self-signed", false, "make a certificate, and keep it in DIR/tls")
 	f.StringSliceVar(&c.Domains, "s3-domain", nil, "`DOMAIN` below which the first label names a bucket (repeatable)")
 	f.DurationVar(&c.History, "history", time.Hour, "`TIME` for which any past moment of a bucket can be read")
+	f.StringVar(&c.SSH.Listen, "ssh-listen", "", "address of SSH, `HOST:PORT` (default: none)")
+	f.StringVar(&c.SSH.Base, "ssh-base", "", "`BUCKET`, or BUCKET@SNAPSHOT, that SSH sessions fork (default $BUCKET_NAME, else an empty one)")
+	f.StringVar(&c.SSH.Auth, "ssh-auth", "", "who may log in, `open|keys` (default: open where only this machine can connect, else keys)")
+	f.StringVar(&c.SSH.Authorized, "ssh-authorized-keys", "", "`FILE` of public keys, as OpenSSH has it, with access-key=\"ID\" as an option (default DIR/ssh/authorized_keys)")
+	f.BoolVar(&c.SSH.Keep, "ssh-keep", false, "keep the forks of SSH sessions; without it a client asks by setting AGENTRUN_KEEP=1")
+	f.DurationVar(&c.SSH.Idle, "ssh-idle", 4*time.Hour, "`TIME` without a byte after which a session ends")
+	f.IntVar(&c.SSH.Max, "ssh-max", 2000, "`N` connections at once")
 	return cmd
 }
 
@@ -100,7 +119,7 @@ func (a *app) serve(ctx context.Context, c server.Config) error {
 	} else {
 		defer settings.RemoveContext(file, found)
 	}
-	a.announce(s, found, file)
+	a.announce(s, found, file, c.SSH.Base)
 	go func() { // ends with ctx, which ends with this function
 		<-ctx.Done()
 		stop()
@@ -109,11 +128,12 @@ func (a *app) serve(ctx context.Context, c server.Config) error {
 }
 
 // announce says where the server is and how to use it. It never prints the secret.
-func (a *app) announce(s *server.Server, c *settings.Context, file string) {
+func (a *app) announce(s *server.Server, c *settings.Context, file, base string) {
 	if a.json {
 		b, _ := json.Marshal(struct {
 			Endpoint    string `json:"endpoint"`
 			S3Endpoint  string `json:"s3Endpoint"`
+			SSH         string `json:"ssh,omitempty"`
 			Region      string `json:"region"`
 			AccessKeyID string `json:"accessKeyId"`
 			RootKeyFile string `json:"rootKeyFile,omitempty"`
@@ -121,7 +141,7 @@ func (a *app) announce(s *server.Server, c *settings.Context, file string) {
 			Data        string `json:"data"`
 			Context     string `json:"context"`
 			PID         int    `json:"pid"`
-		}{s.Endpoint, s.S3Endpoint, c.Region, s.Root.ID, s.RootKeyFile, s.CACertFile, c.Data, file, c.PID})
+		}{s.Endpoint, s.S3Endpoint, s.SSHEndpoint, c.Region, s.Root.ID, s.RootKeyFile, s.CACertFile, c.Data, file, c.PID})
 		a.out.printf("%s\n", b)
 		return
 	}
@@ -129,6 +149,14 @@ func (a *app) announce(s *server.Server, c *settings.Context, file string) {
 	a.out.printf("%s\n", a.out.paint(bold, "AgentRun is up"))
 	line("API", s.Endpoint)
 	line("S3", s.S3Endpoint+"  (any region, path or virtual-host style)")
+	if s.SSHEndpoint != "" {
+		host, port, _ := net.SplitHostPort(s.SSHEndpoint)
+		who := "by key"
+		if s.SSHOpen {
+			who = "open to whoever can connect"
+		}
+		line("SSH", "ssh -p "+port+" "+host+"  (a sandbox each, on a fork of "+first(base, "an empty bucket")+"; "+who+")")
+	}
 	line("data", c.Data)
 	if s.RootKeyFile != "" {
 		line("root key", s.Root.ID+", its secret in "+s.RootKeyFile)

@@ -24,6 +24,7 @@ import (
 	"agentrun.dev/serve/metrics"
 	"agentrun.dev/serve/rest"
 	"agentrun.dev/serve/s3"
+	"agentrun.dev/serve/ssh"
 )
 
 // Config is what 'up' was asked for.
@@ -36,6 +37,7 @@ type Config struct {
 	Domains          []string
 	Root             settings.RootKey // zero: the data directory's own
 	History          time.Duration    // see bucket.Options
+	SSH              SSH
 	Version          string
 	Log              *slog.Logger
 }
@@ -55,6 +57,9 @@ func (c *Config) Validate() error {
 		if err := c.Root.Check(); err != nil {
 			return err
 		}
+	}
+	if err := c.SSH.validate(); err != nil {
+		return err
 	}
 	for _, l := range []struct{ flag, addr string }{{"--listen", c.Listen}, {"--s3-listen", c.S3Listen}} {
 		host, port, err := net.SplitHostPort(l.addr)
@@ -81,10 +86,13 @@ type Server struct {
 	Root                 settings.RootKey
 	RootKeyFile          string // "" if the key came from outside
 	CACert, CACertFile   string // of a self-signed server
+	SSHEndpoint          string // host:port; "" if there is no SSH
+	SSHOpen              bool   // anyone who can connect may log in
 
 	store    *Store
 	guests   *userspace.Guests
 	node     *node.Node
+	ssh      *ssh.Server // nil if there is none
 	servers  []*http.Server
 	active   sync.WaitGroup // requests, hijacked ones included
 	draining atomic.Bool
@@ -113,7 +121,7 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, errs.New(errs.Other, "up", c.Data, err)
 	}
-	s = &Server{failed: make(chan error, 2), guests: userspace.NewGuests(userspace.GuestOptions{CacheDir: c.GuestCache})}
+	s = &Server{failed: make(chan error, 3), guests: userspace.NewGuests(userspace.GuestOptions{CacheDir: c.GuestCache})}
 	// The store's lock comes first: it keeps a second process from writing anything into the directory.
 	if s.store, err = OpenStore(ctx, c.Data, StoreOptions{History: c.History, Log: c.Log}); err != nil {
 		return nil, err
@@ -153,12 +161,24 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 		_ = apiListener.Close()
 		return nil, err
 	}
+	sshListener, err := s.openSSH(ctx, &c, keys)
+	if err != nil {
+		_, _ = apiListener.Close(), s3Listener.Close()
+		return nil, err
+	}
 	scheme := "http"
 	if cert != nil {
 		scheme = "https"
 	}
 	s.Endpoint, s.S3Endpoint = scheme+"://"+reachable(apiListener), scheme+"://"+reachable(s3Listener)
 	s.serve(&c, keys, apiListener, s3Listener)
+	if s.ssh != nil {
+		s.serving.Go(func() {
+			if err := s.ssh.Serve(sshListener); err != nil {
+				s.failed <- err
+			}
+		})
+	}
 	return s, nil
 }
 
@@ -209,7 +229,11 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	m := metrics.New(s.store.Store, metrics.Options{Version: c.Version, Stored: s.store.Stored})
+	mo := metrics.Options{Version: c.Version, Stored: s.store.Stored}
+	if s.ssh != nil {
+		mo.More = append(mo.More, s.ssh)
+	}
+	m := metrics.New(s.store.Store, mo)
 	host, _, _ := net.SplitHostPort(c.Listen)
 	s3Endpoint := s.S3Endpoint
 	if h, _, _ := net.SplitHostPort(c.S3Listen); h == "" || net.ParseIP(h) != nil && net.ParseIP(h).IsUnspecified() {
@@ -285,6 +309,9 @@ func (s *Server) close() error {
 	var drains sync.WaitGroup
 	for _, srv := range s.servers {
 		drains.Go(func() { _ = srv.Shutdown(ctx) })
+	}
+	if s.ssh != nil {
+		drains.Go(func() { _ = s.ssh.Close(ctx) }) // what is left then, the node ends
 	}
 	drains.Wait()
 	// What is left are commands and whoever didn't finish in time.
