@@ -36,7 +36,7 @@ func (sh *Shell) braceParts(parts []syntax.WordPart, budget *int, depth int) [][
 			}
 		} else {
 			text, plain := flatten(slice(parts, place{open.part, open.off + 1}, shut))
-			seq, isSeq := braceSeq(text)
+			seq, isSeq := braceSeq(text, maxBraces)
 			if !plain || !isSeq {
 				from = place{open.part, open.off + 1}
 				continue
@@ -48,7 +48,7 @@ func (sh *Shell) braceParts(parts []syntax.WordPart, budget *int, depth int) [][
 		prefix := slice(parts, place{}, open)
 		rest := sh.braceParts(slice(parts, place{shut.part, shut.off + 1}, place{len(parts), 0}), budget, depth+1)
 		if *budget -= len(alts) * len(rest); *budget < 0 {
-			sh.errorf("brace expansion: failed to allocate memory for `%d' elements", maxBraces)
+			sh.errorf("brace expansion: failed to allocate memory for %d elements", maxBraces)
 			panic(abort{kind: abortDiscard, status: 1})
 		}
 		out := make([][]syntax.WordPart, 0, len(alts)*len(rest))
@@ -114,7 +114,7 @@ func closeBrace(parts []syntax.WordPart, open place) (shut place, commas []place
 				if depth--; depth == 0 {
 					if len(commas) == 0 {
 						text, plain := flatten(slice(parts, place{open.part, open.off + 1}, place{pi, i}))
-						if _, isSeq := braceSeq(text); !plain || !isSeq {
+						if _, isSeq := braceSeq(text, maxBraces); !plain || !isSeq {
 							return shut, nil, false
 						}
 					}
@@ -167,8 +167,46 @@ func flatten(parts []syntax.WordPart) (string, bool) {
 	return b.String(), true
 }
 
+// braceCount tells how many words a sequence of numbers makes, if they are too many.
+func braceCount(s string) (n uint64, tooMany bool) {
+	f := strings.Split(s, "..")
+	if len(f) < 2 || len(f) > 3 {
+		return 0, false
+	}
+	x, err1 := strconv.ParseInt(f[0], 10, 64)
+	y, err2 := strconv.ParseInt(f[1], 10, 64)
+	step := int64(1)
+	if len(f) == 3 {
+		step, _ = strconv.ParseInt(f[2], 10, 64)
+	}
+	if err1 != nil || err2 != nil {
+		return 0, false
+	}
+	n = uint64(max(x, y)-min(x, y))/uint64(max(step, -step, 1)) + 1
+	return n, n > maxBraces
+}
+
+// maxSequence bounds a sequence that is a word by itself, and whose elements need no further expansion.
+const maxSequence = 8 << 20
+
+// sequence expands a word that is {x..y} and nothing else.
+func sequence(w *syntax.Word) ([]string, bool) {
+	if len(w.Parts) != 1 {
+		return nil, false
+	}
+	l, ok := w.Parts[0].(*syntax.Lit)
+	if !ok || len(l.Value) < 6 || l.Value[0] != '{' || l.Value[len(l.Value)-1] != '}' {
+		return nil, false
+	}
+	text := l.Value[1 : len(l.Value)-1]
+	if strings.Trim(text, "-.0123456789") != "" {
+		return nil, false
+	}
+	return braceSeq(text, maxSequence)
+}
+
 // braceSeq expands x..y and x..y..step.
-func braceSeq(s string) ([]string, bool) {
+func braceSeq(s string, limit uint64) ([]string, bool) {
 	f := strings.Split(s, "..")
 	if len(f) < 2 || len(f) > 3 {
 		return nil, false
@@ -189,7 +227,7 @@ func braceSeq(s string) ([]string, bool) {
 	x, err1 := strconv.ParseInt(f[0], 10, 64)
 	y, err2 := strconv.ParseInt(f[1], 10, 64)
 	if err1 == nil && err2 == nil {
-		return numSeq(f[0], f[1], x, y, step)
+		return numSeq(f[0], f[1], x, y, step, limit)
 	}
 	if len(f[0]) != 1 || len(f[1]) != 1 || !isLetter(f[0][0]) || !isLetter(f[1][0]) {
 		return nil, false
@@ -218,15 +256,16 @@ func seqChar(c int64) string {
 
 func isLetter(c byte) bool { return c < utf8.RuneSelf && (c|0x20 >= 'a' && c|0x20 <= 'z') }
 
-func numSeq(xs, ys string, x, y, step int64) ([]string, bool) {
-	if step < 0 || uint64(max(x, y)-min(x, y))/uint64(step) >= maxBraces {
+func numSeq(xs, ys string, x, y, step int64, limit uint64) ([]string, bool) {
+	if step < 0 || uint64(max(x, y)-min(x, y))/uint64(step) >= limit {
 		return nil, false
 	}
 	width := 0
 	if padded(xs) || padded(ys) {
 		width = max(len(xs), len(ys))
 	}
-	var out []string
+	count := (max(x, y) - min(x, y)) / step
+	out := make([]string, 0, count+1)
 	emit := func(n int64) {
 		s := strconv.FormatInt(n, 10)
 		if pad := width - len(s); pad > 0 {
@@ -238,7 +277,6 @@ func numSeq(xs, ys string, x, y, step int64) ([]string, bool) {
 		}
 		out = append(out, s)
 	}
-	count := (max(x, y) - min(x, y)) / step
 	for i, n := int64(0), x; i <= count; i++ {
 		emit(n)
 		if x <= y {

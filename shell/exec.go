@@ -29,7 +29,9 @@ func (sh *Shell) foreground(s *syntax.Stmt) {
 	sh.line = sh.base + int(s.Pos().Line())
 	t := sh.attemptAt(attemptStmt)
 	if sh.pinned == 0 {
-		sh.loose = sh.loose[:0]
+		if sh.loose = sh.loose[:0]; sh.memory.brief > 0 {
+			sh.giveRoom()
+		}
 		t.stmt, t.tail = s, tail
 	}
 	if s.Negated {
@@ -234,6 +236,7 @@ func (sh *Shell) setFunc(name string, f *function) {
 		sh.funcs[name] = f
 	}
 	sh.envStale = true
+	sh.charge(functionSize)
 }
 
 // checkErr is passed by each command that has ended: the ERR trap and set -e.
@@ -447,6 +450,9 @@ func (sh *Shell) callFunc(fn *function, args []string) {
 		sh.errorf("%s: maximum function nesting level exceeded (%d)", name, limit)
 		sh.status, sh.ctl = 1, ctlDiscard
 		return
+	}
+	if len(args) > manyWords {
+		sh.charge(wordSize * len(args))
 	}
 	f := &funcFrame{params: sh.params, base: sh.base, unit: sh.unit, source: sh.source, line: sh.line, loops: sh.loops, optPos: sh.optPos, fn: fn}
 	sh.scopes = append(sh.scopes, &scope{own: sh.tok, vars: make(map[string]*variable)})

@@ -41,7 +41,9 @@ func (e *expander) add(s string, q bool) {
 
 func (e *expander) finish() {
 	if e.has {
-		e.fields = append(e.fields, e.cur)
+		if e.fields = append(e.fields, e.cur); len(e.fields)%stepFields == 0 {
+			e.sh.mayGoOn(1)
+		}
 	}
 	e.cur, e.has = nil, false
 }
@@ -131,7 +133,10 @@ func plainLit(w *syntax.Word) (string, bool) {
 func (sh *Shell) words(ws []*syntax.Word) []string {
 	out := make([]string, 0, len(ws))
 	for _, w := range ws {
-		out = sh.appendWord(out, w)
+		if out = sh.appendWord(out, w); len(out) > manyWords && int64(len(out)) > sh.p.Sandbox().Limits().Memory/expandedSize {
+			sh.errorf("%d words: memory limit exceeded", len(out))
+			panic(abort{kind: abortDiscard, status: 1})
+		}
 	}
 	return out
 }
@@ -143,6 +148,16 @@ func (sh *Shell) appendWord(out []string, w *syntax.Word) []string {
 	if !sh.opts.braceexpand || !hasBrace(w) {
 		return sh.appendParts(out, w.Parts)
 	}
+	if seq, ok := sequence(w); ok {
+		return append(out, seq...)
+	}
+	if text, plain := flatten(w.Parts); plain {
+		if open, shut := strings.IndexByte(text, '{'), strings.IndexByte(text, '}'); open >= 0 && shut > open {
+			if n, tooMany := braceCount(text[open+1 : shut]); tooMany {
+				sh.errorf("brace expansion: failed to allocate memory for %d elements", n)
+			}
+		}
+	}
 	for _, parts := range sh.braces(w.Parts) {
 		out = sh.appendParts(out, parts)
 	}
@@ -153,7 +168,10 @@ func (sh *Shell) appendParts(out []string, parts []syntax.WordPart) []string {
 	e := &expander{sh: sh, split: true}
 	e.parts(parts, false)
 	e.finish()
-	for _, f := range e.fields {
+	for i, f := range e.fields {
+		if i%stepFields == stepFields-1 {
+			sh.mayGoOn(1)
+		}
 		out = sh.globField(out, f)
 	}
 	return out
@@ -190,7 +208,15 @@ func (e *expander) joined() string {
 	if len(e.fields) == 1 && len(e.fields[0]) == 1 {
 		return e.fields[0][0].s
 	}
+	size := len(e.fields)
+	for _, f := range e.fields {
+		for _, x := range f {
+			size += len(x.s)
+		}
+	}
+	e.sh.makeRoom(size)
 	var b strings.Builder
+	b.Grow(size)
 	for i, f := range e.fields {
 		if i > 0 {
 			b.WriteByte(' ')

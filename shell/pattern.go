@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -40,6 +41,29 @@ type pattern struct {
 	fold    bool // ignore case
 	ext     bool // has extended elements
 	bytes   bool // a character is a byte
+	sh      *Shell
+	work    int // since the shell's last step
+	of      string
+	starts  []int // where matches in of begin
+}
+
+// patternStep is how many positions are tried between two steps of the shell.
+const patternStep = 1 << 14
+
+// did counts work; what the shell is to end for ends it.
+func (p *pattern) did(n int) {
+	if p.work += n; p.work < patternStep || p.sh == nil {
+		return
+	}
+	p.sh.mayGoOn(p.work / patternStep)
+	p.work = 0
+}
+
+// mayGoOn counts steps of work, and ends what is being done when the shell is to end.
+func (sh *Shell) mayGoOn(steps int) {
+	if sh.p.Step(steps) != nil {
+		panic(abort{kind: abortExit, status: 1})
+	}
 }
 
 // hasMeta tells whether a pattern can match anything but itself.
@@ -61,7 +85,9 @@ func hasMeta(p string) bool {
 
 // compile parses a pattern in which a backslash quotes, in the locale of the shell.
 func (sh *Shell) compile(p string, ext, fold bool) *pattern {
-	return compilePattern(p, ext, fold, sh.bytes)
+	out := compilePattern(p, ext, fold, sh.bytes)
+	out.sh = sh
+	return out
 }
 
 func compilePattern(p string, ext, fold, bytes bool) *pattern {
@@ -370,6 +396,7 @@ func (p *pattern) glob(s string) bool {
 		if star < 0 {
 			return false
 		}
+		p.did(i - mark + 1)
 		_, n := p.decode(s[mark:])
 		mark += n
 		i, j = mark, star+1
@@ -391,6 +418,7 @@ func (p *pattern) ends(elems []elem, s string, at []int, forward bool) []int {
 		if len(at) == 0 {
 			return nil
 		}
+		p.did(len(at))
 		switch e.kind {
 		case elemStar:
 			at = p.span(s, at, forward)
@@ -421,6 +449,7 @@ func (p *pattern) span(s string, at []int, forward bool) []int {
 	if !forward {
 		lo, hi = 0, at[len(at)-1]
 	}
+	p.did(hi - lo)
 	out := make([]int, 0, hi-lo+1)
 	for i := lo; ; {
 		out = append(out, i)
@@ -446,17 +475,7 @@ func (p *pattern) extEnds(e *elem, s string, at []int, forward bool) []int {
 	case '?':
 		return union(at, once(at))
 	case '*', '+':
-		out := []int(nil)
-		if e.op == '*' {
-			out = at
-		}
-		for next := once(at); ; next = once(next) {
-			grown := union(out, next)
-			if len(grown) == len(out) {
-				return out
-			}
-			out = grown
-		}
+		return p.repeated(e.op == '*', len(s), at, once)
 	}
 	var out []int // !(…): from each position, whatever the alternatives don't match
 	for _, i := range at {
@@ -483,6 +502,32 @@ func searchInt(a []int, x int) int {
 		}
 	}
 	return lo
+}
+
+// repeated goes on from where once can end until it comes to nothing new.
+func (p *pattern) repeated(none bool, n int, at []int, once func([]int) []int) []int {
+	seen := make([]bool, n+1)
+	var out []int
+	fresh := func(list []int) []int {
+		from := len(out)
+		for _, x := range list {
+			if !seen[x] {
+				seen[x] = true
+				out = append(out, x)
+			}
+		}
+		return slices.Clone(out[from:])
+	}
+	next := at
+	if none {
+		next = fresh(at)
+	}
+	for len(next) > 0 {
+		p.did(len(next))
+		next = fresh(once(next))
+	}
+	slices.Sort(out)
+	return out
 }
 
 func union(a, b []int) []int {
@@ -550,6 +595,17 @@ func (p *pattern) find(s string, i int) (start, end int) {
 		}
 		return -1, -1
 	}
+	if p.varies() && len(s) <= maxStarts {
+		if p.of != s || p.starts == nil {
+			p.of, p.starts = s, append([]int{}, p.ends(p.elems, s, p.span(s, []int{0}, true), false)...)
+		}
+		k := searchInt(p.starts, i)
+		if k == len(p.starts) {
+			return -1, -1
+		}
+		ends := p.ends(p.elems, s, p.starts[k:k+1:k+1], true)
+		return p.starts[k], ends[len(ends)-1]
+	}
 	for {
 		if ends := p.ends(p.elems, s, []int{i}, true); len(ends) > 0 {
 			return i, ends[len(ends)-1]
@@ -560,6 +616,19 @@ func (p *pattern) find(s string, i int) (start, end int) {
 		_, n := p.decode(s[i:])
 		i += n
 	}
+}
+
+// maxStarts is the length of texts in which all places where a match begins are looked for at once.
+const maxStarts = 16 << 20
+
+// varies tells whether matches may have different lengths.
+func (p *pattern) varies() bool {
+	for i := range p.elems {
+		if k := p.elems[i].kind; k == elemStar || k == elemExt {
+			return true
+		}
+	}
+	return false
 }
 
 // quotePattern makes a string match only itself.

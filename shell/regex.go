@@ -1,7 +1,11 @@
 package shell
 
 import (
+	"errors"
+	"io"
+	"regexp"
 	"strings"
+	"time"
 
 	"github.com/dlclark/regexp2"
 	"mvdan.cc/sh/v3/syntax"
@@ -25,30 +29,106 @@ func (sh *Shell) regexCond(left string, r *syntax.Word) (ok, bad bool) {
 	}
 	src := b.String()
 	sh.traceCond(quoteSet(left) + " =~ " + src)
-	opts := regexp2.RegexOptions(regexp2.None)
-	if sh.shopts.get("nocasematch") {
-		opts = regexp2.IgnoreCase
-	}
-	conv, valid := posixRegex(src)
-	re, err := regexp2.Compile(conv, opts)
-	if err != nil || !valid {
-		return false, true
-	}
-	re.MatchTimeout = regexTimeout
-	m, err := re.FindStringMatch(left)
+	groups, err := sh.matchRegex(src, left)
 	if err != nil {
 		return false, true
 	}
 	v := sh.own("BASH_REMATCH")
 	v.attr, v.arr, v.set, v.str = attrIndexed, &indexed{}, true, ""
-	if m == nil {
-		return false, false
+	for i, g := range groups {
+		v.arr.put(int64(i), g)
 	}
-	m = longest(re, left, m)
-	for i, g := range m.Groups() {
-		v.arr.put(int64(i), g.String())
+	return groups != nil, false
+}
+
+var errRegex = errors.New("not an expression")
+
+// matchRegex returns the match and its groups, nil if there is none. Expressions are matched in linear time, but for those
+// that refer back to a group and a few others, which have a time limit.
+func (sh *Shell) matchRegex(src, s string) ([]string, error) {
+	conv, valid := posixRegex(src)
+	if !valid {
+		return nil, errRegex
 	}
-	return true, false
+	fold := sh.shopts.get("nocasematch")
+	if re := sh.linearRegex(conv, fold); re != nil {
+		return sh.matchLinear(re, s), nil
+	}
+	opts := regexp2.RegexOptions(regexp2.None)
+	if fold {
+		opts = regexp2.IgnoreCase
+	}
+	re, err := regexp2.Compile(conv, opts)
+	if err != nil {
+		return nil, err
+	}
+	re.MatchTimeout = regexTimeout
+	m, err := re.FindStringMatch(s)
+	if m == nil || err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, g := range longest(re, s, m).Groups() {
+		out = append(out, g.String())
+	}
+	return out, nil
+}
+
+// maxRegexes bounds how many compiled expressions a shell keeps.
+const maxRegexes = 64
+
+// linearRegex compiles an expression of posixRegex for Go's matcher; nil if that can't match it as POSIX does.
+func (sh *Shell) linearRegex(conv string, fold bool) *regexp.Regexp {
+	if fold {
+		conv = "(?i)" + conv
+	}
+	if re, ok := sh.regexes[conv]; ok {
+		return re
+	}
+	re, err := regexp.Compile(conv)
+	if err == nil {
+		re.Longest()
+	}
+	if sh.regexes == nil || len(sh.regexes) >= maxRegexes {
+		sh.regexes = make(map[string]*regexp.Regexp)
+	}
+	sh.regexes[conv] = re
+	return re
+}
+
+// maxAtOnce is the length of a text that is matched without looking whether the shell is to end.
+const maxAtOnce = 64 << 10
+
+func (sh *Shell) matchLinear(re *regexp.Regexp, s string) []string {
+	if len(s) <= maxAtOnce {
+		return re.FindStringSubmatch(s)
+	}
+	at := re.FindReaderSubmatchIndex(&stoppable{sh: sh, r: strings.NewReader(s)})
+	sh.mayGoOn(1)
+	if at == nil {
+		return nil
+	}
+	out := make([]string, len(at)/2)
+	for i := range out {
+		if at[2*i] >= 0 {
+			out[i] = s[at[2*i]:at[2*i+1]]
+		}
+	}
+	return out
+}
+
+// stoppable is a text that ends when the shell is to end.
+type stoppable struct {
+	sh *Shell
+	r  *strings.Reader
+	n  int
+}
+
+func (t *stoppable) ReadRune() (rune, int, error) {
+	if t.n++; t.n%patternStep == 0 && t.sh.p.Step(1) != nil {
+		return 0, 0, io.EOF
+	}
+	return t.r.ReadRune()
 }
 
 // longest prefers, as POSIX asks, a longer match at the same place, where an alternation took a shorter one.
@@ -62,7 +142,8 @@ func longest(re *regexp2.Regexp, s string, m *regexp2.Match) *regexp2.Match {
 	}
 	anchored.MatchTimeout = regexTimeout
 	runes := []rune(s)
-	for end := len(runes); end > m.Index+m.Length && len(runes) < 4096; end-- {
+	until := time.Now().Add(regexTimeout)
+	for end := len(runes); end > m.Index+m.Length && len(runes) < 4096 && time.Now().Before(until); end-- {
 		if x, err := anchored.FindRunesMatchStartingAt(runes[:end], m.Index); err == nil && x != nil && x.Index == m.Index && x.Length > m.Length {
 			return x
 		}

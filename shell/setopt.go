@@ -46,6 +46,7 @@ func builtinSet(sh *Shell, args []string) int {
 		a := args[0]
 		if a == "--" {
 			sh.params = append([]string(nil), args[1:]...)
+			sh.charge(wordSize * len(args))
 			return 0
 		}
 		if a == "-" {

@@ -12,6 +12,7 @@ package shell
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -111,7 +112,7 @@ type Shell struct {
 	hashed   map[string]hashEntry // copied on change
 	hashOwn  *owner
 	dirs     []string
-	memory   int64
+	memory   memory
 	disabled map[string]bool // builtins, by enable -n
 
 	undynamic   map[string]bool
@@ -122,7 +123,8 @@ type Shell struct {
 	secondsFrom time.Time
 	arithCache  map[string]*arithNode `save:"-"`
 	arithDepth  int
-	exitTrap    bool // the EXIT trap has run
+	regexes     map[string]*regexp.Regexp `save:"-"`
+	exitTrap    bool                      // the EXIT trap has run
 	exitStatus  int
 	out         []byte // what a builtin has written
 	lastArg     string // $_
@@ -257,7 +259,7 @@ func (sh *Shell) clone() *Shell {
 	c.calls = append([]call(nil), sh.calls...)
 	c.dirs = append([]string(nil), sh.dirs...)
 	c.pipestatus = append([]int(nil), sh.pipestatus...)
-	c.arithCache, c.inTrap, c.arithDepth, c.loose = nil, nil, 0, nil
+	c.arithCache, c.inTrap, c.arithDepth, c.loose, c.regexes = nil, nil, 0, nil, nil
 	c.inherit = sh.traps
 	if sh.traps == nil {
 		c.inherit = sh.inherit
@@ -279,6 +281,7 @@ func (sh *Shell) clone() *Shell {
 	c.exitTrap, c.tail = false, false
 	c.try, c.pinned, c.begin = attempt{}, 0, nil
 	c.seeded = false
+	c.memory.forked()
 	c.loops = 0
 	return &c
 }

@@ -17,6 +17,7 @@ func (sh *Shell) Capture() (proc.State, error) {
 	sh.tok = &owner{}
 	c := sh.copyState()
 	c.tok = nil // belongs to nobody
+	c.memory = memory{} // its process has been charged nothing yet
 	t := &c.try
 	if !t.on {
 		*t = attempt{}
@@ -55,7 +56,7 @@ func (st *State) Close() error { return nil }
 // change is shared.
 func (sh *Shell) copyState() *Shell {
 	c := *sh
-	c.p, c.arithCache, c.loose = nil, nil, nil
+	c.p, c.arithCache, c.loose, c.regexes = nil, nil, nil, nil
 	c.scopes = make([]*scope, len(sh.scopes))
 	for i, s := range sh.scopes {
 		d := *s

@@ -292,6 +292,7 @@ func (sh *Shell) land() result {
 	}
 	for err == nil && len(fl.out) <= limit {
 		if len(fl.out) == cap(fl.out) {
+			sh.makeRoom(cap(fl.out))
 			fl.out = append(make([]byte, 0, max(512, 2*cap(fl.out))), fl.out...)
 		}
 		if err = sh.rest(read); err == syscall.EINTR && sh.p.Killed() == 0 {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"unsafe"
 
 	"agentrun.dev/proc"
 	"mvdan.cc/sh/v3/syntax"
@@ -37,6 +38,7 @@ type variable struct {
 	attr  attr
 	set   bool // has a value; for arrays: was assigned, perhaps nothing
 	str   string
+	room  []byte `save:"-"` // str with room behind it, once text was appended to it; only the owner appends
 	arr   *indexed
 	assoc *assoc
 	local bool // made by local or declare in a function
@@ -48,7 +50,7 @@ func (v *variable) isArray() bool { return v.attr&(attrIndexed|attrAssoc) != 0 }
 // clone copies a variable with its elements.
 func (v *variable) clone(own *owner) *variable {
 	c := *v
-	c.own = own
+	c.own, c.room = own, nil
 	if v.arr != nil {
 		c.arr = v.arr.clone()
 	}
@@ -56,6 +58,18 @@ func (v *variable) clone(own *owner) *variable {
 		c.assoc = v.assoc.clone()
 	}
 	return &c
+}
+
+// minRoom is how long a value has to be for appending to it in place.
+const minRoom = 128
+
+// append adds to a value. What has been read of it stays as it is, since only what is behind it is written.
+func (v *variable) append(s string) {
+	if len(v.room) != len(v.str) || unsafe.SliceData(v.room) != unsafe.StringData(v.str) {
+		v.room = append(make([]byte, 0, 2*(len(v.str)+len(s))), v.str...)
+	}
+	v.room = append(v.room, s...)
+	v.str = unsafe.String(unsafe.SliceData(v.room), len(v.room))
 }
 
 // scope is the variables of the shell, or of one function call.
@@ -368,6 +382,7 @@ func (sh *Shell) own(name string) *variable {
 	v, sc := sh.find(name)
 	if v == nil {
 		v, sc = &variable{own: sh.tok}, sh.scopes[0]
+		sh.charge(variableSize + len(name))
 		if d := sh.dynamic(name); d != nil {
 			v.attr = d.attr
 		}
@@ -375,7 +390,9 @@ func (sh *Shell) own(name string) *variable {
 		return v
 	}
 	if v.own != sh.tok {
-		v = v.clone(sh.tok)
+		if v = v.clone(sh.tok); v.isArray() {
+			sh.copied(v)
+		}
 		sc.mutable(sh.tok)[name] = v
 	}
 	return v
@@ -425,6 +442,13 @@ func (sh *Shell) assignScalar(name, value string, add bool) bool {
 		if !v.set {
 			old = ""
 		}
+		if add && len(old) >= minRoom && v.attr&(attrInteger|attrLower|attrUpper) == 0 {
+			if !sh.charge(len(value)) {
+				return false
+			}
+			v.append(value)
+			break
+		}
 		val, ok := sh.combine(v, old, value, add)
 		if !ok {
 			return false
@@ -473,17 +497,6 @@ func (sh *Shell) combine(v *variable, old, value string, add bool) (string, bool
 		value = strings.ToUpper(value)
 	}
 	return value, true
-}
-
-// charge accounts for memory that variables take; more than the limit ends the shell.
-func (sh *Shell) charge(n int) bool {
-	sh.memory += int64(n)
-	if sh.memory > sh.p.Sandbox().Limits().Memory {
-		sh.errorf("variables: memory limit exceeded")
-		sh.exitNow(1)
-		return false
-	}
-	return true
 }
 
 // environ returns the exported variables, for a child.
