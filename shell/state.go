@@ -16,7 +16,7 @@ func (sh *Shell) Capture() (proc.State, error) {
 	}
 	sh.tok = &owner{}
 	c := sh.copyState()
-	c.tok = nil // belongs to nobody
+	c.tok = nil         // belongs to nobody
 	c.memory = memory{} // its process has been charged nothing yet
 	t := &c.try
 	if !t.on {
