@@ -192,7 +192,7 @@ func (r *repo) commit(c *commitOptions, paths []string) int {
 	}
 	r.hook("post-commit")
 	if !c.quiet {
-		r.commitSummary(n, branch, (c.amend || c.reuse != "") && !c.resetAuthor || c.date != "")
+		r.commitSummary(n, branch, (c.amend || c.reuse != "" || picking) && !c.resetAuthor || c.date != "")
 	}
 	return 0
 }

@@ -227,6 +227,9 @@ func (r *repo) ignored(p string, dir bool) (*ignoreRule, bool) {
 
 // ignoredHere looks only at rules that match the path itself. The last rule that matches decides.
 func (r *repo) ignoredHere(p string, dir bool) (*ignoreRule, bool) {
+	if r.noIgnore {
+		return nil, false
+	}
 	at := path.Dir(p)
 	if at == "." {
 		at = ""
@@ -253,51 +256,91 @@ type attrRule struct {
 	attrs []string
 }
 
-// binaryAttr reports what .gitattributes says of a path: it is binary, or it is text; known is false if nothing.
-func (r *repo) binaryAttr(p string) (binary, known bool) {
-	at := path.Dir(p)
-	if at == "." {
-		at = ""
-	} else {
-		at += "/"
-	}
-	for {
-		if r.attrs == nil {
-			r.attrs = map[string][]attrRule{}
-		}
-		rules, ok := r.attrs[at]
-		if !ok && r.root != "" {
-			if b, err := r.t.ReadFile(r.file(at+".gitattributes"), maxSmall); err == nil {
-				for _, line := range strings.Split(string(b), "\n") {
-					f := strings.Fields(line)
-					if len(f) < 2 || f[0][0] == '#' {
-						continue
-					}
-					if g := parseIgnore(f[0], at, ""); len(g) == 1 {
-						rules = append(rules, attrRule{g[0], f[1:]})
-					}
-				}
-			}
-			r.attrs[at] = rules
-		}
-		for i := len(rules) - 1; i >= 0; i-- {
-			if !rules[i].match(p, false) {
+// attributes are what .gitattributes files say of a path: "set", "unset" or a value. The binary macro is expanded.
+func (r *repo) attributes(p string) map[string]string {
+	set := map[string]string{}
+	for _, dir := range append([]string{""}, foldersOf(p)...) {
+		for _, rule := range r.attrRules(dir) {
+			if !rule.match(p, false) {
 				continue
 			}
-			for _, a := range rules[i].attrs {
-				switch a {
-				case "binary", "-diff":
-					return true, true
-				case "diff", "text":
-					if a == "diff" {
-						return false, true
-					}
-				}
+			for _, a := range rule.attrs {
+				setAttr(set, a)
 			}
 		}
-		if at == "" {
-			return false, false
-		}
-		at = at[:strings.LastIndexByte(at[:len(at)-1], '/')+1]
 	}
+	return set
+}
+
+// foldersOf are the folders on the way to a path, each with a slash at its end.
+func foldersOf(p string) (list []string) {
+	for i := 0; i < len(p); i++ {
+		if p[i] == '/' {
+			list = append(list, p[:i+1])
+		}
+	}
+	return list
+}
+
+func setAttr(set map[string]string, a string) {
+	switch {
+	case a == "binary":
+		set["binary"], set["diff"], set["merge"], set["text"] = "set", "unset", "unset", "unset"
+	case strings.HasPrefix(a, "-"):
+		set[a[1:]] = "unset"
+	case strings.HasPrefix(a, "!"):
+		delete(set, a[1:])
+	default:
+		name, value, ok := strings.Cut(a, "=")
+		if !ok {
+			value = "set"
+		}
+		set[name] = value
+	}
+}
+
+// attrRules are the rules of a folder's .gitattributes; for the root also those of info/attributes.
+func (r *repo) attrRules(at string) []attrRule {
+	if rules, ok := r.attrs[at]; ok {
+		return rules
+	}
+	if r.attrs == nil {
+		r.attrs = map[string][]attrRule{}
+	}
+	files := []string{}
+	if r.root != "" {
+		files = append(files, r.file(at+".gitattributes"))
+	}
+	if at == "" {
+		files = append(files, r.common+"/info/attributes")
+	}
+	var rules []attrRule
+	for _, f := range files {
+		b, err := r.t.ReadFile(f, maxSmall)
+		if err != nil {
+			continue
+		}
+		for _, line := range strings.Split(string(b), "\n") {
+			f := strings.Fields(line)
+			if len(f) < 2 || f[0][0] == '#' {
+				continue
+			}
+			if g := parseIgnore(f[0], at, ""); len(g) == 1 {
+				rules = append(rules, attrRule{g[0], f[1:]})
+			}
+		}
+	}
+	r.attrs[at] = rules
+	return rules
+}
+
+// binaryAttr reports what .gitattributes says of a path: it is binary, or it is text; known is false if nothing.
+func (r *repo) binaryAttr(p string) (binary, known bool) {
+	switch r.attributes(p)["diff"] {
+	case "unset":
+		return true, true
+	case "set":
+		return false, true
+	}
+	return false, false
 }

@@ -59,6 +59,16 @@ func (l *logger) showOne(n *node, missing bool) bool {
 		r.printf("%s", l.end())
 	}
 	l.started = true
+	if l.d.merges == "separate" && len(n.parents) > 1 && l.d.formatted() && !l.d.none {
+		m := *n
+		for _, p := range n.parents {
+			if len(l.changesFrom(r.readCommit(p).tree, n.tree)) > 0 {
+				m.from = p
+				break
+			}
+		}
+		n = &m
+	}
 	text := l.text(n)
 	if l.graph != nil {
 		l.graph.showCommit()
@@ -148,17 +158,34 @@ func (l *logger) showChanges(n *node, empty bool) {
 			emit(r.capture(func() { r.showChanges(list, d) }), true)
 		}
 	case d.merges == "separate":
-		for i, p := range parents {
+		shown := false
+		for _, p := range parents {
 			list := l.changesFrom(r.readCommit(p).tree, c.tree)
-			if i > 0 && len(list) > 0 {
-				r.printf("%s%s\n", l.end(), strings.TrimSuffix(l.r.wording(&l.f, n, ""), "\n"))
+			if len(list) == 0 {
+				continue
 			}
-			if len(list) > 0 {
-				emit(r.capture(func() { r.showChanges(list, d) }), true)
+			if shown {
+				m := *n
+				m.from = p
+				if !l.f.terminator {
+					r.printf("%s", l.end())
+				}
+				r.printf("%s", l.text(&m))
+				if l.f.terminator {
+					r.printf("%s", l.end())
+				}
 			}
+			shown = true
+			emit(r.capture(func() { r.showChanges(list, d) }), true)
 		}
 	case d.merges == "cc" || d.merges == "combined":
-		emit(r.capture(func() { r.showCombined(c, l.w.paths, d) }), true)
+		if !empty {
+			if l.graph != nil {
+				r.printf("%s", l.graph.padding())
+			}
+			r.printf("\n")
+		}
+		emit(r.capture(func() { r.showCombined(c, l.w.paths, d) }), false)
 	}
 }
 

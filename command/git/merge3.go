@@ -2,7 +2,6 @@ package git
 
 import (
 	"bytes"
-	"fmt"
 )
 
 // region is a part of a three-way merge: lines of the base that one or both sides changed.
@@ -13,6 +12,11 @@ type region struct {
 
 // merge3 merges two versions of a text that have a base, as diff3 does. With conflicts, the text has markers.
 func merge3(base, ours, theirs []byte, labels [3]string, diff3 bool, favor string, step func(int)) (out []byte, conflicts int) {
+	return merge3With(base, ours, theirs, labels, diff3, favor, 7, step)
+}
+
+// merge3With is merge3 with markers of a size.
+func merge3With(base, ours, theirs []byte, labels [3]string, diff3 bool, favor string, size int, step func(int)) (out []byte, conflicts int) {
 	lb, lo, lt := lines(base), lines(ours), lines(theirs)
 	regions := mergeRegions(lb, lo, lt, step)
 	var b bytes.Buffer
@@ -52,15 +56,22 @@ func merge3(base, ours, theirs []byte, labels [3]string, diff3 bool, favor strin
 			}
 			conflicts++
 			eol := "\n"
-			fmt.Fprintf(&b, "<<<<<<< %s%s", labels[0], eol)
+			mark := func(c byte, label string) {
+				b.Write(bytes.Repeat([]byte{c}, size))
+				if label != "" {
+					b.WriteString(" " + label)
+				}
+				b.WriteString(eol)
+			}
+			mark('<', labels[0])
 			side(o)
 			if diff3 {
-				fmt.Fprintf(&b, "||||||| %s%s", labels[2], eol)
+				mark('|', labels[2])
 				side(lb[g.base[0]:g.base[1]])
 			}
-			b.WriteString("=======" + eol)
+			mark('=', "")
 			side(t)
-			fmt.Fprintf(&b, ">>>>>>> %s%s", labels[1], eol)
+			mark('>', labels[1])
 		}
 	}
 	write(lo[at:])

@@ -168,6 +168,9 @@ func (r *repo) showPatch(c *change, o *diffOptions) {
 		newName = c.old.name
 	}
 	src, dst := o.srcPrefix, o.dstPrefix
+	if o.reverse {
+		src, dst = dst, src
+	}
 	if o.noPrefix {
 		src, dst = "", ""
 	}
@@ -509,7 +512,7 @@ func (r *repo) statGraph(stats []fileStat, o *diffOptions) {
 		pad := strings.Repeat(" ", max(0, n-displayWidth(shown)))
 		switch {
 		case s.unmerged:
-			r.printf(" %s%s%s | %*s\n", prefix, shown, pad, numberWidth+0, "Unmerged")
+			r.printf(" %s%s%s | %*s", prefix, shown, pad, numberWidth, "Unmerged") // without an end, as git has it
 			continue
 		case s.binary:
 			r.printf(" %s%s%s | %*s", prefix, shown, pad, numberWidth, "Bin")

@@ -81,10 +81,21 @@ func (r *repo) commitLine(f *logFormat, n *node) string {
 			b.WriteString(" " + r.fhash(f, p))
 		}
 	}
+	if !n.from.isZero() {
+		b.WriteString(" (from " + r.fhash(f, n.from) + ")")
+	}
 	if d := r.decoration(f.decorate, n.id); d != "" {
 		b.WriteString(" " + d)
 	}
 	return b.String()
+}
+
+// shortHash is an object's shortened name, as long as --abbrev wants it.
+func (r *repo) shortHash(f *logFormat, id oid) string {
+	if f.abbrevLen > 0 {
+		return r.abbrevN(id, f.abbrevLen)
+	}
+	return r.abbrev(id)
 }
 
 // wording is a commit's text in a format, without the newline at the end.
@@ -368,18 +379,18 @@ func (r *repo) placeholder(f *logFormat, n *node, s string) (out string, used in
 	case 'H':
 		return c.id.String(), 1
 	case 'h':
-		return r.abbrev(c.id), 1
+		return r.shortHash(f, c.id), 1
 	case 'T':
 		return c.tree.String(), 1
 	case 't':
-		return r.abbrev(c.tree), 1
+		return r.shortHash(f, c.tree), 1
 	case 'P', 'p':
 		var l []string
 		for _, p := range n.follow {
 			if s[0] == 'P' {
 				l = append(l, p.String())
 			} else {
-				l = append(l, r.abbrev(p))
+				l = append(l, r.shortHash(f, p))
 			}
 		}
 		return strings.Join(l, " "), 1
@@ -496,8 +507,10 @@ func (r *repo) reflogPlaceholder(f *logFormat, n *node, s string) (string, int) 
 		return "", 2
 	}
 	switch s[1] {
-	case 'D', 'd':
+	case 'D':
 		return e.selector, 2
+	case 'd':
+		return shortSelector(e.selector), 2
 	case 's':
 		return e.message, 2
 	case 'n':
@@ -611,3 +624,6 @@ func (r *repo) patchID(c *commit) string {
 	id := hashObject(blobObj, []byte(b.String()))
 	return id.String()
 }
+
+// shortSelector is the place in a reference's log with the short name.
+func shortSelector(s string) string { return strings.TrimPrefix(shortRef(s), "refs/") }

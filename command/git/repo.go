@@ -45,6 +45,7 @@ type repo struct {
 	shallowSet  map[oid]bool
 	decorations map[oid][]string
 	charged     int64
+	noIgnore    bool           // nothing is ignored
 	sources     map[oid]string // of --source
 }
 

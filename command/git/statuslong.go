@@ -157,7 +157,11 @@ func (w *longWriter) progress(merging bool) {
 
 func (w *longWriter) picking(verb, doing, file string, conflicts bool) {
 	_, id, _ := w.r.resolveRef(file)
-	w.line("You are currently " + doing + " commit " + w.r.abbrev(id) + ".")
+	if w.r.gitFileExists("sequencer/todo") {
+		w.line(strings.ToUpper(verb[:1]) + verb[1:] + " currently in progress.")
+	} else {
+		w.line("You are currently " + doing + " commit " + w.r.abbrev(id) + ".")
+	}
 	if conflicts {
 		w.advise(`fix conflicts and run "git ` + verb + ` --continue"`)
 	} else {
@@ -174,7 +178,7 @@ func (w *longWriter) staged(merging bool) {
 		return
 	}
 	w.line("Changes to be committed:")
-	if !merging && !w.r.gitFileExists("CHERRY_PICK_HEAD") {
+	if !merging && (!w.r.gitFileExists("CHERRY_PICK_HEAD") || w.r.gitFileExists("rebase-merge")) {
 		if w.s.head.isZero() {
 			w.advise(`use "git rm --cached <file>..." to unstage`)
 		} else {
@@ -218,7 +222,7 @@ func (w *longWriter) unmerged(merging bool) {
 		return
 	}
 	w.line("Unmerged paths:")
-	if !merging && !w.r.gitFileExists("CHERRY_PICK_HEAD") {
+	if !merging && (!w.r.gitFileExists("CHERRY_PICK_HEAD") || w.r.gitFileExists("rebase-merge")) {
 		if w.s.head.isZero() {
 			w.advise(`use "git rm --cached <file>..." to unstage`)
 		} else {

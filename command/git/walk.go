@@ -26,6 +26,7 @@ type node struct {
 	order  int
 	flag   byte // '<' or '>' of a symmetric difference
 	log    *loggedNode
+	from   oid // the parent whose difference follows, with -m
 }
 
 // walker yields commits by their date, youngest first.

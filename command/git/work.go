@@ -376,23 +376,28 @@ func (r *repo) untrackedIn(dir string) ([]string, []string) {
 // refuse ends the command if going from one list of files to another would lose something.
 func (r *repo) refuse(from, to flat, verb string) {
 	changed, inWay := r.conflictsOf(from, to)
+	if len(changed)+len(inWay) > 0 {
+		r.refusal(changed, inWay, verb)
+		r.t.Exit(1)
+	}
+}
+
+// refusal says what would be lost.
+func (r *repo) refusal(changed, inWay []string, verb string) {
+	what := map[string]string{"checkout": "switch branches", "merge": "merge", "reset": "reset", "rebase": "rebase", "cherry-pick": "cherry-pick", "revert": "revert"}[verb]
+	if verb == "cherry-pick" || verb == "revert" {
+		verb = "merge"
+		what = "merge"
+	}
 	if len(changed) > 0 {
-		what := map[string]string{"checkout": "switch branches", "merge": "merge", "reset": "reset", "rebase": "rebase"}[verb]
 		r.say("error: Your local changes to the following files would be overwritten by %s:\n\t%s\nPlease commit your changes or stash them before you %s.",
 			verb, strings.Join(changed, "\n\t"), what)
 	}
 	if len(inWay) > 0 {
-		what := map[string]string{"checkout": "switch branches", "merge": "merge", "reset": "reset", "rebase": "rebase"}[verb]
 		r.say("error: The following untracked working tree files would be overwritten by %s:\n\t%s\nPlease move or remove them before you %s.",
 			verb, strings.Join(inWay, "\n\t"), what)
 	}
-	if len(changed)+len(inWay) > 0 {
-		r.say("Aborting")
-		if verb == "merge" {
-			r.t.Exit(1)
-		}
-		r.t.Exit(1)
-	}
+	r.say("Aborting")
 }
 
 // goTo changes index and work tree from one list of files to another, leaving alone what they share.
