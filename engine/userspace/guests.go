@@ -1,7 +1,10 @@
 package userspace
 
 import (
+	"agentrun.dev/command/services"
+	"context"
 	"errors"
+	"net"
 	"path/filepath"
 	"sync"
 
@@ -34,7 +37,7 @@ type GuestOptions struct {
 // NewGuests returns guests.
 func NewGuests(o GuestOptions) *Guests {
 	g := &Guests{}
-	g.python = python.New(python.Options{Runtime: g.runtime(wasm.Options{CacheDir: o.CacheDir})})
+	g.python = python.New(python.Options{Runtime: g.runtime(wasm.Options{CacheDir: o.CacheDir}), Dial: dial})
 	own := wasm.Options{Ready: 1}
 	if o.CacheDir != "" {
 		own.CacheDir = filepath.Join(o.CacheDir, "programs")
@@ -46,6 +49,11 @@ func NewGuests(o GuestOptions) *Guests {
 	}
 	g.Set = command.NewSet(programs)
 	return g
+}
+
+// dial connects under the policy of the process's sandbox.
+func dial(ctx context.Context, p *proc.Process, network, addr string) (net.Conn, error) {
+	return services.From(p).Connect(ctx, network, addr)
 }
 
 // runtime returns a function that makes a runtime at its first call.

@@ -14,6 +14,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"agentrun.dev/proc"
@@ -32,6 +33,8 @@ const executable = "/usr/bin/python3"
 type Options struct {
 	// Runtime runs the guest; it is called when it is first needed, and once.
 	Runtime func() (*wasm.Runtime, error)
+	// Dial connects processes to the outside. nil: there is nothing outside.
+	Dial Dial
 }
 
 // Interpreter is what all runs of one host process share. All methods may be called concurrently.
@@ -40,6 +43,8 @@ type Interpreter struct {
 	library *library
 	module  func() (*wasm.Module, error)
 	warm    warm
+	conns   sync.Map // of *conns, by *proc.Process
+	handles atomic.Int64
 }
 
 // Close waits for what is done in the background and lets go of the snapshots. No program may run any more.
@@ -98,24 +103,35 @@ func (in *Interpreter) Run(p *proc.Process) int {
 		return fail(err)
 	}
 	req, ok := parse(p.Args()[1:], p.Environ())
-	if !ok || in.venv(p) {
-		return m.Run(p, wasm.Config{})
-	}
-	req.executable = where(p)
-	g, err := in.start(p, wasm.Config{Call: func(p *proc.Process, op uint32, _ []byte) ([]byte, error) {
-		if op == callRequest {
+	c := wasm.Config{Call: func(p *proc.Process, op uint32, data []byte) ([]byte, error) {
+		switch {
+		case op == callRequest:
 			return req.encode(p.Args()), nil
+		case op >= callConnect && op <= callFile:
+			return in.network(p, op, data), nil
 		}
 		return nil, syscall.ENOSYS
-	}})
+	}}
+	g, entry := (*wasm.Instance)(nil), "agentrun_run"
+	if !ok || in.venv(p) {
+		g, err = m.Instantiate(p, c)
+		entry = "_start"
+	} else {
+		req.executable = where(p)
+		g, err = in.start(p, c)
+	}
 	if err != nil {
 		return fail(err)
 	}
-	return p.RunAs(g.Task("agentrun_run", func(p *proc.Process, result []uint64, err error) int {
-		if err == nil {
-			return int(int32(result[0])) & 0xff
+	return p.RunAs(g.Task(entry, func(p *proc.Process, result []uint64, err error) int {
+		in.hangUp(p)
+		switch {
+		case err != nil:
+			return ended(p, err)
+		case len(result) == 0:
+			return 0
 		}
-		return ended(p, err)
+		return int(int32(result[0])) & 0xff
 	}))
 }
 

@@ -51,7 +51,57 @@ def wheel(path):
     with zipfile.ZipFile(path) as z:
         for name in sorted(z.namelist()):
             if not name.endswith("/") and not name.endswith(".exe"):
-                yield f"site-packages/{name}", z.read(name)
+                yield f"site-packages/{name}", patched(f"site-packages/{name}", z.read(name))
+
+
+# What pip is told about sandboxes.
+PIP = [
+    # A denial isn't a broken connection to be tried again.
+    ("pip/_vendor/urllib3/connection.py", """        except SocketError as e:
+            raise NewConnectionError(
+                self, "Failed to establish a new connection: %s" % e
+            )
+
+        return conn
+
+    def _is_using_tunnel""", """        except PermissionError as e:
+            from pip._internal.exceptions import InstallationError
+            raise InstallationError(e.strerror) from None
+        except SocketError as e:
+            raise NewConnectionError(
+                self, "Failed to establish a new connection: %s" % e
+            )
+
+        return conn
+
+    def _is_using_tunnel"""),
+    ("pip/_internal/cli/cmdoptions.py", """    dest="prefer_binary",
+        action="store_true",
+        default=False,""", """    dest="prefer_binary",
+        action="store_true",
+        default=True,"""),
+    ("pip/_internal/cli/cmdoptions.py", """    dest="disable_pip_version_check",
+    action="store_true",
+    default=False,""", """    dest="disable_pip_version_check",
+    action="store_true",
+    default=True,"""),
+    # Nothing is built here.
+    ("pip/_internal/distributions/sdist.py", """        # Load pyproject.toml, to determine""", """        raise InstallationError(
+            f"{self.req.name or self.req} is source code that has to be built: in this sandbox only wheels can be installed"
+            + (f" ({self.req.link.filename} isn't one)" if self.req.link else "")
+        )
+        # Load pyproject.toml, to determine"""),
+]
+
+
+def patched(name, data):
+    for where, old, new in PIP:
+        if name == "site-packages/" + where:
+            text = data.decode()
+            if text.count(old) != 1:
+                sys.exit(f"pack.py: {where} isn't the one that is known: {old!r}")
+            data = text.replace(old, new).encode()
+    return data
 
 
 def everything():

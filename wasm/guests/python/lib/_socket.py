@@ -1,6 +1,7 @@
-"""Sockets, of which a sandbox's Python has none: names and constants are here so that modules which mention them can be imported; making one is
-denied. A pair of connected ones, as asyncio has for waking itself, is two pipes."""
+"""Sockets: TCP connections that the host makes, as far as the sandbox's policy allows them. Listening is denied, so is everything else. A pair of
+connected ones, as asyncio has for waking itself, is two pipes."""
 
+import _agentrun
 import errno as _errno
 import os as _os
 
@@ -34,13 +35,36 @@ NI_NUMERICHOST, NI_NUMERICSERV, NI_MAXHOST, NI_MAXSERV = 1, 2, 1025, 32
 EAI_AGAIN, EAI_FAIL, EAI_FAMILY, EAI_NONAME, EAI_SERVICE, EAI_SOCKTYPE = -3, -4, -6, -2, -8, -7
 INADDR_ANY, INADDR_LOOPBACK, INADDR_BROADCAST = 0, 0x7F000001, 0xFFFFFFFF
 
-_DENIED = "network access is denied in this sandbox: its Python has no sockets (curl and pip work where the policy allows it)"
+_DENIED = "network access is denied in this sandbox: programs can't listen here, nor use anything but TCP to connect"
 
 
 def _denied(*args, **kwargs):
     raise PermissionError(_errno.EACCES, _DENIED)
 
 
+def _call(op, *fields, data=b""):
+    """Asks the host: fields of text, then data."""
+    b = b"".join(str(f).encode("utf-8", "surrogateescape") + b"\0" for f in fields) + bytes(data)
+    while True:
+        answer = _agentrun.call(op, b)
+        if answer[:1] == b"+":
+            return answer[1:]
+        number, _, text = answer[1:].partition(b"\0")
+        number, text = int(number), text.decode("utf-8", "replace")
+        if number == _errno.EINTR:
+            _os.getpid()  # handlers run between two calls
+            continue
+        if number >= 1 << 17:
+            import ssl
+            raise (ssl.SSLCertVerificationError if number & 1 else ssl.SSLError)(1, text)
+        if number >= 1 << 16:
+            raise gaierror(EAI_NONAME, "Name or service not known")
+        if number == _errno.ETIMEDOUT:
+            raise TimeoutError("timed out")
+        raise OSError(number, text if number == _errno.EACCES else _os.strerror(number))
+
+
+_CONNECT, _RECEIVE, _SEND, _SHUT, _TLS, _FILE = range(10, 16)
 _default_timeout = None
 
 
@@ -50,48 +74,100 @@ def getdefaulttimeout():
 
 def setdefaulttimeout(t):
     global _default_timeout
-    _default_timeout = t
+    _default_timeout = None if t is None else float(t)
 
 
 class socket:
-    """One end of a pair; any other is refused. What detach returns is only good for making another object of it."""
+    """A TCP connection to the outside, which the host makes and holds if the policy allows it; or one end of a pair, which is two pipes. What detach returns
+    is only good for making another object of it."""
 
-    __slots__ = ("_read", "_write", "_timeout")
-    family, type, proto = AF_UNIX, SOCK_STREAM, 0
+    __slots__ = ("_read", "_write", "_conn", "_peer", "_timeout", "_family", "_type", "_proto")
     timeout = property(lambda self: self._timeout)
+    family = property(lambda self: self._family)
+    type = property(lambda self: self._type)
+    proto = property(lambda self: self._proto)
 
     def __init__(self, family=-1, type=-1, proto=-1, fileno=None):
-        if not isinstance(fileno, tuple):
-            self._read = self._write = -1
+        self._read = self._write = self._conn = -1
+        self._peer = None
+        self._timeout = _default_timeout
+        self._family, self._type, self._proto = (AF_INET if family == -1 else family), (SOCK_STREAM if type == -1 else type), max(proto, 0)
+        if isinstance(fileno, tuple):
+            self._read, self._write, self._conn, self._peer, self._timeout, self._family = fileno
+        elif fileno is not None:
             _denied()
-        self._read, self._write = fileno
-        self._timeout = None
 
     def fileno(self):
+        if self._read < 0 and self._conn >= 0:
+            self._read = int(_call(_FILE, self._conn))
         return self._read
 
+    def _limit(self):
+        return -1 if self._timeout is None else int(self._timeout * 1000)
+
+    def connect(self, address):
+        if self._family not in (AF_INET, AF_INET6) or self._type & 0xF != SOCK_STREAM:
+            _denied()
+        if self._conn >= 0 or self._write >= 0:
+            raise OSError(_errno.EISCONN, _os.strerror(_errno.EISCONN))
+        host, port = address[:2]
+        if isinstance(host, bytes):
+            host = host.decode()
+        self._conn = int(_call(_CONNECT, _names.get(host, host) or "127.0.0.1", port, -1 if not self._timeout else self._limit()))
+        self._peer = tuple(address)
+
+    def connect_ex(self, address):
+        try:
+            self.connect(address)
+        except OSError as e:
+            return e.errno or _errno.ETIMEDOUT
+        return 0
+
+    def _connected(self):
+        if self._conn < 0:
+            raise OSError(_errno.ENOTCONN, _os.strerror(_errno.ENOTCONN))
+        return self._conn
+
     def recv(self, n, flags=0):
-        return _os.read(self._read, n)
+        if self._read >= 0:
+            if self._timeout is not None:
+                import select
+                if not select.select([self._read], [], [], self._timeout)[0]:
+                    if self._timeout == 0:
+                        raise BlockingIOError(_errno.EAGAIN, _os.strerror(_errno.EAGAIN))
+                    raise TimeoutError("timed out")
+            return _os.read(self._read, n)
+        return _call(_RECEIVE, self._connected(), n, self._limit())
 
     def recv_into(self, buffer, nbytes=0, flags=0):
         view = memoryview(buffer).cast("B")
-        data = _os.read(self._read, nbytes or len(view))
+        data = self.recv(nbytes or len(view), flags)
         view[:len(data)] = data
         return len(data)
 
+    def recvfrom(self, n, flags=0):
+        return self.recv(n, flags), self._peer
+
+    def recvfrom_into(self, buffer, nbytes=0, flags=0):
+        return self.recv_into(buffer, nbytes, flags), self._peer
+
     def send(self, data, flags=0):
-        return _os.write(self._write, data)
+        if self._conn < 0 and self._write >= 0:
+            return _os.write(self._write, data)
+        return int(_call(_SEND, self._connected(), self._limit(), data=memoryview(data).cast("B")[:1 << 20]))
 
     def sendall(self, data, flags=0):
         view = memoryview(data).cast("B")
         while view:
-            view = view[_os.write(self._write, view):]
+            view = view[self.send(view):]
 
     def setblocking(self, flag):
         self._timeout = None if flag else 0.0
 
     def settimeout(self, t):
-        self._timeout = t
+        if t is not None and t < 0:
+            raise ValueError("Timeout value out of range")
+        self._timeout = None if t is None else float(t)
 
     def gettimeout(self):
         return self._timeout
@@ -100,12 +176,24 @@ class socket:
         return self._timeout != 0.0
 
     def getpeername(self):
-        return ""
+        if self._peer is None and self._write < 0:
+            raise OSError(_errno.ENOTCONN, _os.strerror(_errno.ENOTCONN))
+        return self._peer or ""
 
-    getsockname = getpeername
+    def getsockname(self):
+        return "" if self._write >= 0 else ("0.0.0.0", 0)
+
+    def setsockopt(self, level, option, value=None, length=0):
+        pass
+
+    def getsockopt(self, level, option, length=0):
+        return {SO_TYPE: self._type & 0xF}.get(option, 0) if not length else bytes(length)
 
     def shutdown(self, how):
-        if how != SHUT_RD and self._write >= 0:
+        if self._conn >= 0:
+            if how != SHUT_RD:
+                _call(_SHUT, self._conn, "w")
+        elif how != SHUT_RD and self._write >= 0:
             _os.close(self._write)
             self._write = -1
 
@@ -113,17 +201,33 @@ class socket:
         for fd in (self._read, self._write):
             if fd >= 0:
                 _os.close(fd)
+        conn, self._conn = self._conn, -1
         self._read = self._write = -1
+        if conn >= 0:
+            _call(_SHUT, conn, "")
+
+    def __del__(self):
+        if getattr(self, "_conn", -1) >= 0 or getattr(self, "_read", -1) >= 0:
+            try:
+                self.close()
+            except Exception:
+                pass
 
     def detach(self):
-        both = self._read, self._write
-        self._read = self._write = -1
+        both = self._read, self._write, self._conn, self._peer, self._timeout, self._family
+        self._read = self._write = self._conn = -1
         return both
+
+    def _secure(self, name, verify, protocols, certificates):
+        if self._read >= 0 and self._conn >= 0:
+            raise OSError(_errno.EINVAL, "TLS has to begin before anything is read by the descriptor")
+        version, cipher, protocol, certificate = _call(_TLS, self._connected(), name, verify, protocols, data=certificates).split(b"\0", 3)
+        return version.decode(), cipher.decode(), protocol.decode() or None, certificate
 
     def _accept(self):
         _denied()
 
-    bind = listen = connect = connect_ex = accept = setsockopt = getsockopt = sendto = recvfrom = recvfrom_into = _denied
+    bind = listen = accept = sendto = sendmsg = recvmsg = _denied
 
 
 SocketType = socket
@@ -132,7 +236,7 @@ SocketType = socket
 def socketpair(family=AF_UNIX, type=SOCK_STREAM, proto=0):
     a, b = _os.pipe()
     c, d = _os.pipe()
-    return socket(fileno=(a, d)), socket(fileno=(c, b))
+    return socket(fileno=(a, d, -1, None, None, AF_UNIX)), socket(fileno=(c, b, -1, None, None, AF_UNIX))
 
 
 def close(fd):
@@ -199,16 +303,38 @@ htons = ntohs = _swap16
 htonl = ntohl = _swap32
 
 
+_names = {"0.0.0.0": "127.0.0.1"}  # made-up addresses: names are resolved by the host, after the policy was asked
+_addresses = {}
+
+
+def _address(host):
+    try:
+        _number(host)
+        return host
+    except OSError:
+        pass
+    if host not in _addresses:
+        n = len(_addresses) + 1
+        _addresses[host] = "240.%d.%d.%d" % (n >> 16 & 255, n >> 8 & 255, n & 255)
+        _names[_addresses[host]] = host
+    return _addresses[host]
+
+
 def getaddrinfo(host, port, family=0, type=0, proto=0, flags=0):
     if isinstance(host, bytes):
         host = host.decode()
-    host = {"localhost": "127.0.0.1", None: "127.0.0.1", "": "0.0.0.0"}.get(host, host)
-    try:
-        _number(host)
-    except OSError:
-        raise gaierror(EAI_AGAIN, "Temporary failure in name resolution: " + _DENIED) from None
+    host = {"localhost": "127.0.0.1", None: "0.0.0.0" if flags & AI_PASSIVE else "127.0.0.1", "": "0.0.0.0"}.get(host, host)
+    if flags & AI_NUMERICHOST:
+        try:
+            _number(host)
+        except OSError:
+            raise gaierror(EAI_NONAME, "Name or service not known") from None
+    if family not in (AF_UNSPEC, AF_INET):
+        raise gaierror(EAI_FAMILY, "Address family for hostname not supported")
+    if isinstance(port, bytes):
+        port = port.decode()
     port = int(port or 0) if str(port or 0).isdigit() else getservbyname(port)
-    return [(AF_INET, t, p, "", (host, port)) for t, p in ((SOCK_STREAM, 6), (SOCK_DGRAM, 17)) if type in (0, t)]
+    return [(AF_INET, t, p, "", (_address(host), port)) for t, p in ((SOCK_STREAM, 6), (SOCK_DGRAM, 17)) if type in (0, t) and proto in (0, p)]
 
 
 def gethostbyname(host):
