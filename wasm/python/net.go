@@ -29,7 +29,7 @@ const (
 	callReceive = 11 // handle, bytes, milliseconds → data; none at the end
 	callSend    = 12 // handle, milliseconds, data → how many
 	callShut    = 13 // handle, how: "w", or "" for all
-	callTLS     = 14 // handle, name, verify: "0", "1" (the chain), "2" (the name too); protocols, separated by commas; certificates in PEM → version, cipher, protocol, the server's certificate
+	callTLS     = 14 // handle, name, verify: "0", "1" (the chain), "2" (the name too); protocols, separated by commas; certificates in PEM → version, cipher, protocol; of the server's certificate names, subject, issuer, since, until; and itself
 	callFile    = 15 // handle → descriptor from which the rest is read
 )
 
@@ -116,7 +116,10 @@ func (in *Interpreter) networkCall(p *proc.Process, op uint32, data []byte) ([]b
 	c.mu.Lock()
 	conn := c.open[n]
 	c.mu.Unlock()
-	if conn == nil {
+	switch {
+	case conn == nil && op == callShut:
+		return nil, nil
+	case conn == nil:
 		return nil, syscall.ECONNRESET // of the process that this one is a copy of
 	}
 	switch op {
@@ -280,8 +283,17 @@ func (c *conns) secure(p *proc.Process, n int, conn net.Conn, name, verify, prot
 	}
 	c.open[n] = secured
 	s := secured.ConnectionState()
+	cert := s.PeerCertificates[0]
+	names := slices.Clone(cert.DNSNames)
+	for _, ip := range cert.IPAddresses {
+		names = append(names, "ip:"+ip.String())
+	}
+	const day = "Jan _2 15:04:05 2006 GMT"
 	out := fmt.Appendf(nil, "%s\x00%s\x00%s\x00", strings.Replace(tls.VersionName(s.Version), "TLS ", "TLSv", 1), tls.CipherSuiteName(s.CipherSuite), s.NegotiatedProtocol)
-	return append(out, s.PeerCertificates[0].Raw...), nil
+	for _, text := range []string{strings.Join(names, ","), cert.Subject.CommonName, cert.Issuer.CommonName, cert.NotBefore.UTC().Format(day), cert.NotAfter.UTC().Format(day)} {
+		out = append(append(out, strings.ReplaceAll(text, "\x00", "")...), 0)
+	}
+	return append(out, cert.Raw...), nil
 }
 
 // install gives the process a descriptor that reads what comes.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"agentrun.dev/errs"
 	"agentrun.dev/proc"
 	"agentrun.dev/vfs"
 	"agentrun.dev/vfs/memfs"
@@ -33,7 +35,13 @@ func (c commands) Names() []string {
 }
 
 var interpreter = sync.OnceValue(func() *python.Interpreter {
-	return python.New(python.Options{Runtime: sync.OnceValues(func() (*wasm.Runtime, error) {
+	dial := func(ctx context.Context, p *proc.Process, network, addr string) (net.Conn, error) {
+		if d, ok := p.Sandbox().Services().(dialer); ok {
+			return d(ctx, network, addr)
+		}
+		return nil, errs.Msg(errs.Denied, "connect", addr, "no rule").WithHint("a rule " + addr + " would allow it")
+	}
+	return python.New(python.Options{Dial: dial, Runtime: sync.OnceValues(func() (*wasm.Runtime, error) {
 		cache, err := os.UserCacheDir()
 		if err != nil {
 			return nil, err
@@ -62,8 +70,16 @@ func programs() commands {
 	return c
 }
 
+// dialer is how a sandbox's processes connect to the outside.
+type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+
 // sandbox makes one with python3 and a few commands.
 func sandbox(t testing.TB, limits proc.Limits) *proc.Sandbox {
+	t.Helper()
+	return sandboxWith(t, proc.Options{Limits: limits})
+}
+
+func sandboxWith(t testing.TB, o proc.Options) *proc.Sandbox {
 	t.Helper()
 	library := interpreter().Library()
 	if library == nil {
@@ -87,7 +103,8 @@ func sandbox(t testing.TB, limits proc.Limits) *proc.Sandbox {
 			t.Fatal(err)
 		}
 	}
-	s, err := proc.New(proc.Options{Namespace: ns, Commands: c, Limits: limits})
+	o.Namespace, o.Commands = ns, c
+	s, err := proc.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +140,7 @@ func startWith(t testing.TB, s *proc.Sandbox, o, e io.Writer, stdin string, args
 	}
 	file, err := p.Find(args[0], "/bin")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(args[0], err)
 	}
 	if err := p.StartFile(file, args); err != nil {
 		t.Fatal(err)
@@ -169,6 +186,17 @@ func TestAgainstCPython(t *testing.T) {
 	}
 }
 
+const subprocesses = `
+import asyncio
+async def run(*args):
+    p = await asyncio.create_subprocess_exec(*args)
+    return await p.wait()
+async def main():
+    p = await asyncio.create_subprocess_exec("cat", stdin=-1, stdout=-1)
+    print((await p.communicate(b"x\n"))[0], p.returncode)
+    print(await asyncio.gather(run("python3", "-c", "0"), run("fail")))
+asyncio.run(main())`
+
 func TestCommandLine(t *testing.T) {
 	s := sandbox(t, proc.Limits{})
 	for _, c := range []struct {
@@ -210,10 +238,13 @@ func TestCommandLine(t *testing.T) {
 		{args: "-c|import json, sys; print(json.__file__, 'decimal' in sys.modules)", out: "/usr/lib/python3.11/json/__init__.py False\n"},
 		{args: "-c|import socket; socket.create_connection(('10.0.0.1', 80))", err: "network access is denied in this sandbox", status: 1},
 		{args: "-m|http.server", err: "network access is denied in this sandbox", status: 1},
-		{args: "-c|import ssl", err: "this interpreter has no ssl", status: 1},
+		{args: "-c|import ssl; print(ssl.create_default_context().verify_mode)", out: "2\n"},
 		{args: "-c|import ctypes", err: "this interpreter has no ctypes", status: 1},
 		{args: "-c|import multiprocessing; multiprocessing.Pool()", err: "this interpreter has no multiprocessing", status: 1},
 		{args: "-c|import threading; threading.Thread(target=print).start()", err: "can't start new thread", status: 1},
+		{args: "-c|import concurrent.futures as f; print(list(f.ThreadPoolExecutor(4).map(abs, [-1, 2])))", out: "[1, 2]\n"},
+		{args: "-c|import asyncio; print(asyncio.run(asyncio.to_thread(abs, -3)))", out: "3\n"},
+		{args: "-c|" + subprocesses, out: "b'x\\n' 0\n[0, 3]\n"},
 		{args: "-c|import os; print(os.fork)", err: "has no attribute 'fork'", status: 1},
 		{args: "-c|b = bytearray(1 << 30)", err: "MemoryError", status: 1},
 	} {

@@ -22,7 +22,8 @@ def tree(root):
         for name in sorted(files):
             if name not in LEFT_OUT_FILES and not name.endswith((".exe", ".pyc")):
                 path = pathlib.Path(folder, name)
-                yield str(path.relative_to(root)), path.read_bytes()
+                name = str(path.relative_to(root))
+                yield name, patched(name, path.read_bytes())
 
 
 def zones():
@@ -54,10 +55,51 @@ def wheel(path):
                 yield f"site-packages/{name}", patched(f"site-packages/{name}", z.read(name))
 
 
-# What pip is told about sandboxes.
-PIP = [
+# Changes to the library: there is one thread, and no network but what the host connects to.
+PATCHES = [
+    # What is submitted to an executor is done at once, by the caller.
+    ("concurrent/futures/thread.py", """            w = _WorkItem(f, fn, args, kwargs)
+
+            self._work_queue.put(w)
+            self._adjust_thread_count()
+            return f
+""", """            w = _WorkItem(f, fn, args, kwargs)
+
+        if self._initializer is not None:
+            initializer, self._initializer = self._initializer, None
+            try:
+                initializer(*self._initargs)
+            except BaseException:
+                _base.LOGGER.critical('Exception in initializer:', exc_info=True)
+                self._broken = 'A thread initializer failed, the thread pool is not usable anymore'
+                f.set_exception(BrokenThreadPool(self._broken))
+                return f
+        w.run()
+        return f
+"""),
+    ("asyncio/base_events.py", """        future = self.create_future()
+        thread = threading.Thread(target=self._do_shutdown, args=(future,))
+""", """        self._default_executor.shutdown(wait=True)
+        return
+        future = self.create_future()
+        thread = threading.Thread(target=self._do_shutdown, args=(future,))
+"""),
+    ("asyncio/unix_events.py", "self._watcher = ThreadedChildWatcher()", "self._watcher = SafeChildWatcher()"),
+    ("asyncio/unix_events.py", "signal.set_wakeup_fd(self._csock.fileno())", "signal.set_wakeup_fd(self._csock._write)"),
+    ("threading.py", """        except Exception:
+            with _active_limbo_lock:
+                del _limbo[self]
+            raise
+        self._started.wait()
+""", """        except Exception:
+            with _active_limbo_lock:
+                del _limbo[self]
+            raise RuntimeError("can't start new thread: this interpreter has only one"
+                               " (subprocess, asyncio and concurrent.futures work)") from None
+        self._started.wait()
+"""),
     # A denial isn't a broken connection to be tried again.
-    ("pip/_vendor/urllib3/connection.py", """        except SocketError as e:
+    ("site-packages/pip/_vendor/urllib3/connection.py", """        except SocketError as e:
             raise NewConnectionError(
                 self, "Failed to establish a new connection: %s" % e
             )
@@ -75,18 +117,20 @@ PIP = [
         return conn
 
     def _is_using_tunnel"""),
-    ("pip/_internal/cli/cmdoptions.py", """    dest="prefer_binary",
+    ("site-packages/pip/_internal/cli/cmdoptions.py", """    dest="prefer_binary",
         action="store_true",
         default=False,""", """    dest="prefer_binary",
         action="store_true",
         default=True,"""),
-    ("pip/_internal/cli/cmdoptions.py", """    dest="disable_pip_version_check",
+    ("site-packages/pip/_internal/cli/cmdoptions.py", """    dest="disable_pip_version_check",
     action="store_true",
     default=False,""", """    dest="disable_pip_version_check",
     action="store_true",
     default=True,"""),
+    # There are no threads to draw progress bars.
+    ("site-packages/pip/_vendor/rich/live.py", "            if self.auto_refresh:\n                self._refresh_thread", "            if False:\n                self._refresh_thread"),
     # Nothing is built here.
-    ("pip/_internal/distributions/sdist.py", """        # Load pyproject.toml, to determine""", """        raise InstallationError(
+    ("site-packages/pip/_internal/distributions/sdist.py", """        # Load pyproject.toml, to determine""", """        raise InstallationError(
             f"{self.req.name or self.req} is source code that has to be built: in this sandbox only wheels can be installed"
             + (f" ({self.req.link.filename} isn't one)" if self.req.link else "")
         )
@@ -95,8 +139,8 @@ PIP = [
 
 
 def patched(name, data):
-    for where, old, new in PIP:
-        if name == "site-packages/" + where:
+    for where, old, new in PATCHES:
+        if name == where:
             text = data.decode()
             if text.count(old) != 1:
                 sys.exit(f"pack.py: {where} isn't the one that is known: {old!r}")

@@ -103,7 +103,7 @@ class socket:
         return self._read
 
     def _limit(self):
-        return -1 if self._timeout is None else int(self._timeout * 1000)
+        return -1 if not self._timeout else int(self._timeout * 1000)
 
     def connect(self, address):
         if self._family not in (AF_INET, AF_INET6) or self._type & 0xF != SOCK_STREAM:
@@ -113,7 +113,7 @@ class socket:
         host, port = address[:2]
         if isinstance(host, bytes):
             host = host.decode()
-        self._conn = int(_call(_CONNECT, _names.get(host, host) or "127.0.0.1", port, -1 if not self._timeout else self._limit()))
+        self._conn = int(_call(_CONNECT, _names.get(host, host) or "127.0.0.1", port, self._limit()))
         self._peer = tuple(address)
 
     def connect_ex(self, address):
@@ -129,6 +129,8 @@ class socket:
         return self._conn
 
     def recv(self, n, flags=0):
+        if self._timeout == 0:
+            self.fileno()
         if self._read >= 0:
             if self._timeout is not None:
                 import select
@@ -163,6 +165,9 @@ class socket:
 
     def setblocking(self, flag):
         self._timeout = None if flag else 0.0
+        for fd in (self._read, self._write):
+            if fd >= 0:
+                _os.set_blocking(fd, bool(flag))
 
     def settimeout(self, t):
         if t is not None and t < 0:
@@ -221,8 +226,8 @@ class socket:
     def _secure(self, name, verify, protocols, certificates):
         if self._read >= 0 and self._conn >= 0:
             raise OSError(_errno.EINVAL, "TLS has to begin before anything is read by the descriptor")
-        version, cipher, protocol, certificate = _call(_TLS, self._connected(), name, verify, protocols, data=certificates).split(b"\0", 3)
-        return version.decode(), cipher.decode(), protocol.decode() or None, certificate
+        *text, certificate = _call(_TLS, self._connected(), name, verify, protocols, data=certificates).split(b"\0", 8)
+        return [t.decode("utf-8", "replace") for t in text] + [certificate]
 
     def _accept(self):
         _denied()

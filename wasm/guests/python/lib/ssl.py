@@ -282,7 +282,7 @@ class SSLSocket(_socket.socket):
         return None
 
     def selected_alpn_protocol(self):
-        return self._state and self._state[2]
+        return self._state and self._state[2] or None
 
     def selected_npn_protocol(self):
         return None
@@ -291,10 +291,13 @@ class SSLSocket(_socket.socket):
         if self._state is None:
             raise ValueError("handshake not done yet")
         if binary_form:
-            return self._state[3]
+            return self._state[8]
         if self.context._mode == CERT_NONE:
             return {}
-        return {"subject": (), "subjectAltName": (("DNS", self.server_hostname or ""),)}
+        names, subject, issuer, since, until = self._state[3:8]
+        alternative = tuple(("IP Address", n[3:]) if n.startswith("ip:") else ("DNS", n) for n in names.split(",") if n)
+        return {"subject": ((("commonName", subject),),), "issuer": ((("commonName", issuer),),), "version": 3, "notBefore": since, "notAfter": until,
+                "subjectAltName": alternative}
 
     def get_channel_binding(self, cb_type="tls-unique"):
         return None
