@@ -3,6 +3,7 @@ package command
 import (
 	"agentrun.dev/command/archive"
 	"agentrun.dev/command/awk"
+	"agentrun.dev/command/calc"
 	"agentrun.dev/command/compress"
 	"agentrun.dev/command/coreutils"
 	"agentrun.dev/command/diff"
@@ -36,6 +37,7 @@ var list = []Command{
 	{"base64", coreutils.Base64},
 	{"basename", coreutils.Basename},
 	{"basenc", coreutils.Basenc},
+	{"bc", calc.Bc},
 	{"bunzip2", compress.Bunzip2},
 	{"bzcat", compress.Bzcat},
 	{"bzgrep", compress.Zgrep},
@@ -57,6 +59,7 @@ var list = []Command{
 	{"curl", web.Curl},
 	{"cut", coreutils.Cut},
 	{"date", coreutils.Date},
+	{"dc", calc.Dc},
 	{"dd", coreutils.Dd},
 	{"df", coreutils.Df},
 	{"diff", diff.Diff},
