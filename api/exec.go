@@ -33,19 +33,34 @@ type Exec struct {
 	Dir     string   `json:"dir,omitempty"` // absolute; "" is /workspace
 	Mounts  []Mount  `json:"mounts"`
 	Timeout int64    `json:"timeout,omitempty"`
+	TTY     *Size    `json:"tty,omitempty"`  // a terminal: Stdin is what is typed, Stdout what is shown
+	Keep    bool     `json:"keep,omitempty"` // the forks of Mounts outlive the command; for root keys
 }
 
+// Size is a terminal's, in characters.
+type Size struct {
+	Cols int `json:"cols"`
+	Rows int `json:"rows"`
+}
+
+// MaxSize bounds each side of a terminal.
+const MaxSize = 1 << 14
+
 // Mount puts a bucket into the sandbox. Bucket is a name; Path is absolute, "" is /workspace for the first and /NAME for others.
+// With Fork it is a fork of the bucket (or of NAME@SNAPSHOT) that is mounted, and deleted when the command has ended.
 type Mount struct {
 	Bucket   string `json:"bucket"`
 	Path     string `json:"path,omitempty"`
 	ReadOnly bool   `json:"readOnly,omitempty"`
+	Fork     bool   `json:"fork,omitempty"`
 }
 
 // Control is a text message after the first; exactly one field is set.
 type Control struct {
 	Signal string   `json:"signal,omitempty"` // client: HUP, INT, QUIT, KILL, TERM, USR1, USR2
 	EOF    bool     `json:"eof,omitempty"`    // client: standard input has ended
+	Resize *Size    `json:"resize,omitempty"` // client: the terminal's new size
+	Kept   []Mount  `json:"kept,omitempty"`   // server: the forks that outlive the command, before it begins
 	Window int64    `json:"window,omitempty"` // server: further bytes of standard input that may be sent
 	Exit   *int     `json:"exit,omitempty"`   // server: the exit status, 0–255
 	Error  *Problem `json:"error,omitempty"`  // server: the command couldn't be run, or was ended

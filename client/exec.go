@@ -19,6 +19,8 @@ type Streams struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Signals        <-chan string
+	Resizes        <-chan api.Size     // of the terminal, if there is one
+	Kept           func(k []api.Mount) // is told of the forks that outlive the command; may be nil
 }
 
 // Exec runs a command on the server and returns its exit status. When ctx ends, the command is killed. A Read of Stdin
@@ -46,7 +48,7 @@ func (c *Client) Exec(ctx context.Context, e api.Exec, s Streams) (status int, e
 	defer pumps.Wait()
 	defer cancel()
 	pumps.Go(func() { x.input(ctx, s.Stdin) })
-	pumps.Go(func() { x.signals(ctx, s.Signals) })
+	pumps.Go(func() { x.signals(ctx, s.Signals, s.Resizes) })
 	status, err = x.output(ctx, s)
 	var ours *outputError
 	if err != nil && !errors.As(err, &ours) && errs.KindOf(err) == errs.Other {
@@ -109,6 +111,8 @@ func (x *execution) output(ctx context.Context, s Streams) (int, error) {
 			return *m.Exit, nil
 		case m.Error != nil:
 			return 0, fromProblem(*m.Error)
+		case m.Kept != nil && s.Kept != nil:
+			s.Kept(m.Kept)
 		case m.Window > 0:
 			select {
 			case x.credit <- m.Window:
@@ -193,9 +197,15 @@ func (x *execution) drain(ctx context.Context) {
 	}
 }
 
-func (x *execution) signals(ctx context.Context, c <-chan string) {
+func (x *execution) signals(ctx context.Context, c <-chan string, sizes <-chan api.Size) {
 	for {
 		select {
+		case size, ok := <-sizes:
+			if !ok {
+				sizes = nil
+			} else if x.send(ctx, api.Control{Resize: &size}) != nil {
+				return
+			}
 		case name, ok := <-c:
 			if !ok {
 				c = nil

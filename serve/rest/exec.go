@@ -33,6 +33,10 @@ type Command struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Signals        <-chan int // signal numbers to send to the command
+	TTY            *api.Size  // nil: none
+	Resizes        <-chan api.Size
+	// Kept asks for the forks of Mounts to outlive the command, and is told their names by path; nil: they end with it.
+	Kept func(names map[string]string) error
 }
 
 // Mount is a bucket at a path of the sandbox.
@@ -40,10 +44,14 @@ type Mount struct {
 	Bucket   *bucket.Info
 	Path     string
 	ReadOnly bool
+	Fork     string // BUCKET or BUCKET@SNAPSHOT: a fork of it, instead of Bucket itself
 }
 
 // Workspace is the start directory of a sandbox, which is its first bucket.
 const Workspace = "/workspace"
+
+// shellTimeout is how long a command with a terminal may take.
+const shellTimeout = 24 * time.Hour
 
 // hello is how long a client may take to say what to run.
 const hello = 10 * time.Second
@@ -112,6 +120,9 @@ func (s *server) run(r *request, x *session) (int, error) {
 		return 0, err
 	}
 	timeout := s.ExecTimeout
+	if e.TTY != nil {
+		timeout = max(timeout, shellTimeout) // somebody sits there
+	}
 	if t := time.Duration(e.Timeout) * time.Second; t > 0 && t < timeout {
 		timeout = t
 	}
@@ -122,8 +133,19 @@ func (s *server) run(r *request, x *session) (int, error) {
 	defer stop(nil)
 
 	x.ctx = ctx
-	x.signals = make(chan int, 16)
-	c.Stdin, c.Signals = x, x.signals
+	x.signals, x.resizes = make(chan int, 16), make(chan api.Size, 1)
+	c.Stdin, c.Signals, c.Resizes = x, x.signals, x.resizes
+	if e.Keep {
+		c.Kept = func(names map[string]string) error {
+			kept := []api.Mount{}
+			for _, m := range c.Mounts {
+				if name := names[m.Path]; name != "" {
+					kept = append(kept, api.Mount{Bucket: name, Path: m.Path})
+				}
+			}
+			return x.control(ctx, api.Control{Kept: kept})
+		}
+	}
 	c.Stdout, c.Stderr = &output{x: x, frame: []byte{api.Stdout}}, &output{x: x, frame: []byte{api.Stderr}}
 	if err := x.control(ctx, api.Control{Window: api.StdinWindow}); err != nil {
 		return 0, errs.New(errs.Canceled, "exec", c.Args[0], err)
@@ -167,7 +189,13 @@ func (s *server) command(r *request, e *api.Exec) (*Command, error) {
 	if e.Timeout < 0 || e.Timeout > 1e9 {
 		return nil, bad("timeout", "want seconds from 0 to 1e9")
 	}
-	c := &Command{Args: e.Args, Env: e.Env, Dir: e.Dir}
+	if t := e.TTY; t != nil && !validSize(t) {
+		return nil, bad("tty", fmt.Sprintf("a terminal has 0 to %d columns and rows", api.MaxSize))
+	}
+	if e.Keep && !r.key.Root {
+		return nil, errs.Msg(errs.Denied, "exec", "keep", "only a root key may keep forks")
+	}
+	c := &Command{Args: e.Args, Env: e.Env, Dir: e.Dir, TTY: e.TTY}
 	taken := map[string]bool{"/": true, "/dev": true, "/proc": true}
 	for i, m := range e.Mounts {
 		at := m.Path
@@ -184,17 +212,25 @@ func (s *server) command(r *request, e *api.Exec) (*Command, error) {
 			return nil, bad(at, "there can't be a bucket mounted here, or is one already")
 		}
 		taken[at] = true
-		action := access.Write
-		if m.ReadOnly {
-			action = access.Read
+		action, name, fork := access.Write, m.Bucket, ""
+		if m.ReadOnly || m.Fork {
+			action = access.Read // a fork is a copy that ends with the command
 		}
-		info, err := s.allowed(r, action, m.Bucket)
+		if m.Fork {
+			fork = m.Bucket
+			name, _, _ = strings.Cut(m.Bucket, "@")
+		}
+		info, err := s.allowed(r, action, name)
 		if err != nil {
 			return nil, err
 		}
-		c.Mounts = append(c.Mounts, Mount{Bucket: info, Path: at, ReadOnly: m.ReadOnly})
+		c.Mounts = append(c.Mounts, Mount{Bucket: info, Path: at, ReadOnly: m.ReadOnly, Fork: fork})
 	}
 	return c, nil
+}
+
+func validSize(t *api.Size) bool {
+	return t.Cols >= 0 && t.Rows >= 0 && t.Cols <= api.MaxSize && t.Rows <= api.MaxSize
 }
 
 // session is the server's end of a running command's socket.
@@ -203,6 +239,7 @@ type session struct {
 	ctx     context.Context // of the command
 	stdin   *input
 	signals chan int
+	resizes chan api.Size  // holds the newest one
 	reader  sync.WaitGroup // of read, which ends with the socket
 }
 
@@ -256,6 +293,16 @@ func (x *session) read(ctx context.Context, stop context.CancelCauseFunc) {
 		switch {
 		case c.EOF:
 			x.stdin.end()
+		case c.Resize != nil:
+			if !validSize(c.Resize) {
+				stop(errs.Msg(errs.Invalid, "exec", "resize", "no such size"))
+				return
+			}
+			select { // one that nobody took yet is out of date
+			case <-x.resizes:
+			default:
+			}
+			x.resizes <- *c.Resize
 		case c.Signal != "":
 			n, ok := signals[strings.TrimPrefix(c.Signal, "SIG")]
 			if !ok {

@@ -261,7 +261,7 @@ func TestExecProtocol(t *testing.T) {
 		"binary first":      {hello, true, nil, "the first message"},
 		"not JSON":          {"hello", false, nil, "invalid character"},
 		"unknown field":     {`{"args":["wait"],"shell":true}`, false, nil, `unknown field \"shell\"`},
-		"unknown control":   {hello, false, []string{`{"resize":1}`}, `unknown field \"resize\"`},
+		"unknown control":   {hello, false, []string{`{"bell":1}`}, `unknown field \"bell\"`},
 		"unknown signal":    {hello, false, []string{`{"signal":"STOP"}`}, "no such signal"},
 		"another stream":    {hello, false, []string{"\x01x"}, "malformed frame"},
 		"an empty frame":    {hello, false, []string{frame(0), `{"signal":"TERM"}`}, `"exit":143`},

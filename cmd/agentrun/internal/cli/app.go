@@ -199,7 +199,7 @@ command's own; 125 AgentRun itself failed, 126 the command can't be run, 127 the
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.buckets(), a.snapshots(), a.forks(), a.diff(), a.merge(), a.rebase(), a.keys(), a.usage(), a.cp(), a.env())
 	if a.Name == "agentrun" {
-		root.AddCommand(a.up(), a.gc(), a.fsck(), a.run(), a.version())
+		root.AddCommand(a.up(), a.gc(), a.fsck(), a.run(), a.shell(), a.version())
 	}
 	a.prepare(root)
 	return root

@@ -26,6 +26,7 @@ type runFlags struct {
 	buckets, volumes, env []string
 	network               []string
 	dir, data             string
+	shell                 *shellSession // nil for run
 }
 
 func (a *app) run() *cobra.Command {
@@ -81,6 +82,9 @@ func (a *app) runCommand(ctx context.Context, f *runFlags, args []string) error 
 	if err != nil {
 		return err
 	}
+	if f.shell != nil && f.shell.bucket != "" {
+		mounts = []api.Mount{{Bucket: f.shell.bucket, Fork: true}}
+	}
 	hosts, err := parseVolumes(f.volumes)
 	if err != nil {
 		return err
@@ -126,7 +130,7 @@ func (a *app) runCommand(ctx context.Context, f *runFlags, args []string) error 
 			return usage("-v", "the server runs the command, and has no folders of this machine").
 				WithHint("leave out --bucket, or give the store itself with --data DIR")
 		}
-		return a.runRemote(ctx, e)
+		return a.runRemote(ctx, f, e)
 	}
 	return a.runHere(ctx, f, e, hosts)
 }
@@ -212,13 +216,17 @@ func withSignals[T any](form func(os.Signal) T, f func(<-chan T)) {
 }
 
 // runRemote has the server run the command.
-func (a *app) runRemote(ctx context.Context, e api.Exec) (err error) {
+func (a *app) runRemote(ctx context.Context, f *runFlags, e api.Exec) (err error) {
 	c, err := a.connect()
 	if err != nil {
 		return err
 	}
 	withSignals(func(s os.Signal) string { return forwarded[s] }, func(names <-chan string) {
-		a.status, err = c.Exec(ctx, e, client.Streams{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Signals: names})
+		streams := client.Streams{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Signals: names}
+		if f.shell != nil {
+			f.shell.over(&e, &streams)
+		}
+		a.status, err = c.Exec(ctx, e, streams)
 	})
 	return a.advise(err)
 }
@@ -241,7 +249,12 @@ func (a *app) runHere(ctx context.Context, f *runFlags, e api.Exec, hosts []sand
 		}()
 		buckets = store.Store
 		for i, m := range e.Mounts {
-			info, err := store.Info(ctx, m.Bucket)
+			name, fork := m.Bucket, ""
+			if m.Fork {
+				fork = m.Bucket
+				name, _, _ = strings.Cut(name, "@")
+			}
+			info, err := store.Info(ctx, name)
 			if err != nil {
 				return err
 			}
@@ -252,7 +265,7 @@ func (a *app) runHere(ctx context.Context, f *runFlags, e api.Exec, hosts []sand
 					at = sandbox.Workspace
 				}
 			}
-			s.Buckets = append(s.Buckets, sandbox.Bucket{Info: info, Path: at, ReadOnly: m.ReadOnly})
+			s.Buckets = append(s.Buckets, sandbox.Bucket{Info: info, Path: at, ReadOnly: m.ReadOnly, Fork: fork})
 		}
 	}
 	n := node.New(sandbox.NodeOptions(buckets, guests))
@@ -261,8 +274,13 @@ func (a *app) runHere(ctx context.Context, f *runFlags, e api.Exec, hosts []sand
 			return err
 		}
 	}
+	if f.shell != nil {
+		f.shell.in(&s)
+	}
 	withSignals(func(s os.Signal) int { return int(s.(syscall.Signal)) }, func(numbers <-chan int) {
-		s.Signals = numbers
+		if f.shell == nil || f.shell.size == nil { // a terminal's keys are the sandbox's own
+			s.Signals = numbers
+		}
 		a.status, err = sandbox.Run(ctx, n, s)
 	})
 	if err != nil && errs.KindOf(err) == errs.Other {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"time"
 
+	"agentrun.dev/api"
 	"agentrun.dev/bucket"
 	"agentrun.dev/engine"
 	"agentrun.dev/engine/userspace"
@@ -36,6 +37,10 @@ type Spec struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Signals        <-chan int
+	TTY            *engine.Size // nil: no terminal
+	Resizes        <-chan api.Size
+	// Kept asks for forks to outlive the sandbox, and is told their names by path; nil: they end with it.
+	Kept func(names map[string]string) error
 }
 
 // Bucket is a bucket at a path. It is mounted only if it is still the one that Info describes.
@@ -43,6 +48,7 @@ type Bucket struct {
 	Info     *bucket.Info
 	Path     string
 	ReadOnly bool
+	Fork     string // BUCKET or BUCKET@SNAPSHOT: a fork of it, instead of the bucket itself
 }
 
 // Host is a folder of this machine at a path.
@@ -73,22 +79,41 @@ func Run(ctx context.Context, n *node.Node, s Spec) (status int, err error) {
 		err = errors.Join(err, sb.End(end))
 	}()
 	for _, b := range s.Buckets {
-		if found := sb.Bucket(b.Path); found == nil || found.ID() != b.Info.ID {
+		if !b.is(ctx, sb.Bucket(b.Path)) {
 			return 0, errs.Msg(errs.NotFound, "mount", b.Info.Name, "the bucket was deleted meanwhile")
 		}
 	}
-	p, err := sb.Exec(ctx, engine.Cmd{Args: s.Args, Env: s.Env, Dir: s.Dir, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr})
+	if s.Kept != nil {
+		names, err := sb.Keep(ctx)
+		if err == nil {
+			err = s.Kept(names)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	p, err := sb.Exec(ctx, engine.Cmd{Args: s.Args, Env: s.Env, Dir: s.Dir, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, TTY: s.TTY})
 	if err != nil {
 		return 126, err
 	}
 	ended := make(chan struct{})
 	defer close(ended)
-	go forward(p, s.Signals, ended)
+	go forward(p, &s, ended)
 	return p.Wait(ctx)
 }
 
-// forward passes signals on until the command has ended.
-func forward(p engine.Process, signals <-chan int, ended <-chan struct{}) {
+// is reports whether what is mounted is the bucket that was asked for, or a fork of it, and not one that has its name since.
+func (b Bucket) is(ctx context.Context, found *bucket.Bucket) bool {
+	if found == nil || b.Fork == "" {
+		return found != nil && found.ID() == b.Info.ID
+	}
+	info, err := found.Store().Info(ctx, found.Name())
+	return err == nil && info.ID == found.ID() && info.Parent != nil && info.Parent.ID == b.Info.ID
+}
+
+// forward passes signals and sizes on until the command has ended.
+func forward(p engine.Process, s *Spec, ended <-chan struct{}) {
+	signals, sizes := s.Signals, s.Resizes
 	for {
 		select {
 		case sig, ok := <-signals:
@@ -97,6 +122,12 @@ func forward(p engine.Process, signals <-chan int, ended <-chan struct{}) {
 				continue
 			}
 			_ = p.Signal(sig) // it has ended, or doesn't know the signal
+		case size, ok := <-sizes:
+			if !ok {
+				sizes = nil
+				continue
+			}
+			_ = p.Resize(engine.Size{Cols: size.Cols, Rows: size.Rows}) // it has ended, or has no terminal
 		case <-ended:
 			return
 		}
@@ -106,7 +137,11 @@ func forward(p engine.Process, signals <-chan int, ended <-chan struct{}) {
 func (s *Spec) volumes() []volume.Spec {
 	var out []volume.Spec
 	for i, b := range s.Buckets {
-		out = append(out, volume.Spec{Name: fmt.Sprintf("bucket-%d", i), Path: b.Path, Bucket: b.Info.Name, ReadOnly: b.ReadOnly})
+		v := volume.Spec{Name: fmt.Sprintf("bucket-%d", i), Path: b.Path, Bucket: b.Info.Name, ReadOnly: b.ReadOnly}
+		if b.Fork != "" {
+			v.Bucket, v.Base = "", b.Fork
+		}
+		out = append(out, v)
 	}
 	for i, h := range s.Hosts {
 		out = append(out, volume.Spec{Name: fmt.Sprintf("host-%d", i), Path: h.Path, Host: h.Host, ReadOnly: h.ReadOnly})
