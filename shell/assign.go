@@ -50,7 +50,7 @@ func (sh *Shell) assign(a *syntax.Assign) bool {
 		if t, _ := sh.find(target); t != nil && t.attr&attrNameref != 0 && t.set && t.str != "" {
 			// A circle, which resolve has reported: the name means the variable outside of the function.
 			if len(sh.scopes) > 1 {
-				sh.scopes[0].mutable(sh.tok)[name] = &variable{own: sh.tok, set: true, str: value}
+				sh.scopes[0].mutable(sh.tok, name)[name] = &variable{own: sh.tok, set: true, str: value}
 				return true
 			}
 			return false

@@ -307,7 +307,7 @@ func (sh *Shell) declareOne(d *declState, a declArg) bool {
 		}
 	} else if d.global {
 		if _, ok := sh.scopes[0].vars[name]; !ok {
-			sh.scopes[0].mutable(sh.tok)[name] = &variable{own: sh.tok}
+			sh.scopes[0].mutable(sh.tok, name)[name] = &variable{own: sh.tok}
 		}
 	}
 	if local && d.on&attrNameref == 0 {
@@ -366,7 +366,7 @@ func (sh *Shell) declTarget(name string, d *declState) *variable {
 		v := sh.scopes[0].vars[name]
 		if v.own != sh.tok {
 			v = v.clone(sh.tok)
-			sh.scopes[0].mutable(sh.tok)[name] = v
+			sh.scopes[0].mutable(sh.tok, name)[name] = v
 		}
 		return v
 	}
@@ -481,7 +481,7 @@ func (sh *Shell) makeLocal(name string, d *declState) bool {
 		v = old.clone(sh.tok)
 		v.local, v.temp = true, false
 	}
-	sc.mutable(sh.tok)[name] = v
+	sc.mutable(sh.tok, name)[name] = v
 	sh.changed(name)
 	return true
 }

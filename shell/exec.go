@@ -395,7 +395,7 @@ func (sh *Shell) callWith(c *syntax.CallExpr, redirs []*syntax.Redirect, mark in
 
 // pushTemp makes a scope of the variables before a command.
 func (sh *Shell) pushTemp(assigns []*syntax.Assign) {
-	sc := &scope{own: sh.tok, vars: make(map[string]*variable, len(assigns)), temp: true}
+	sc := &scope{own: sh.tok, temp: true}
 	sh.scopes = append(sh.scopes, sc)
 	for _, a := range assigns {
 		value := sh.value(a.Value)
@@ -413,7 +413,7 @@ func (sh *Shell) pushTemp(assigns []*syntax.Assign) {
 			value, _ = sh.combine(v, "", value, false)
 		}
 		v.str = value
-		sc.vars[name] = v
+		sc.mutable(sh.tok, name)[name] = v
 		sh.changed(name)
 		if sh.opts.xtrace {
 			sh.trace(name + "=" + quoteSet(value))
@@ -455,7 +455,7 @@ func (sh *Shell) callFunc(fn *function, args []string) {
 		sh.charge(wordSize * len(args))
 	}
 	f := &funcFrame{params: sh.params, base: sh.base, unit: sh.unit, source: sh.source, line: sh.line, loops: sh.loops, optPos: sh.optPos, fn: fn}
-	sh.scopes = append(sh.scopes, &scope{own: sh.tok, vars: make(map[string]*variable)})
+	sh.scopes = append(sh.scopes, &scope{own: sh.tok})
 	sh.calls = append(sh.calls, call{name: name, source: fn.source, line: sh.line})
 	sh.params, sh.base, sh.unit, sh.source, sh.loops = args[1:], fn.base, fn.unit, fn.source, 0
 	f.traps = sh.hideTraps()

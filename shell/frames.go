@@ -407,7 +407,7 @@ func (f *caseFrame) step(sh *Shell) {
 
 func (sh *Shell) caseMatch(item *syntax.CaseItem, value string) bool {
 	for _, w := range item.Patterns {
-		if sh.compile(sh.patternOf(w), true, sh.shopts.get("nocasematch")).match(value) {
+		if sh.wordPattern(w, true, sh.shopts.get("nocasematch")).match(value) {
 			return true
 		}
 	}

@@ -84,7 +84,7 @@ func TestKill(t *testing.T) {
 		`while :; do :; done`,
 		`for ((;;)); do ((i++)); done`,
 		`until false; do x=$(:); done`,
-		`f() { f; }; while :; do f; done`,
+		`f() { f; }; while :; do (f); done`,
 		`shopt -s extglob; printf -v s '%100000sb'; s=${s// /a}; while :; do [[ $s == +(+(a)|+(aa)|!(aab))c ]]; done`,
 		`printf -v s '%300000s' b; while :; do x=${s//*a*a*a*a*a*a*c/x}; done`,
 		`printf -v s '%1000000s' b; while :; do [[ $s =~ ^(( +)+)+$ ]]; done`,

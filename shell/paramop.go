@@ -285,7 +285,7 @@ func (sh *Shell) transform(p *syntax.ParamExp, o operand, quoted bool) operand {
 	var fn func(string) string
 	switch op {
 	case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
-		pat := sh.compile(sh.patternOf(p.Exp.Word), true, false)
+		pat := sh.wordPattern(p.Exp.Word, true, false)
 		fn = func(s string) string {
 			switch op {
 			case syntax.RemSmallPrefix, syntax.RemLargePrefix:
@@ -302,7 +302,7 @@ func (sh *Shell) transform(p *syntax.ParamExp, o operand, quoted bool) operand {
 	case syntax.UpperFirst, syntax.UpperAll, syntax.LowerFirst, syntax.LowerAll, toggleFirst, toggleAll:
 		var pat *pattern
 		if p.Exp.Word != nil && len(p.Exp.Word.Parts) > 0 {
-			pat = sh.compile(sh.patternOf(p.Exp.Word), true, false)
+			pat = sh.wordPattern(p.Exp.Word, true, false)
 		}
 		fn = func(s string) string { return caseMod(s, op, pat) }
 	default:

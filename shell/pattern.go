@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // A pattern is compiled into elements, which are matched by sets of positions: an element maps the positions where it may
@@ -88,6 +90,62 @@ func (sh *Shell) compile(p string, ext, fold bool) *pattern {
 	out := compilePattern(p, ext, fold, sh.bytes)
 	out.sh = sh
 	return out
+}
+
+// patternKey is what a compiled pattern depends on.
+type patternKey struct {
+	word      *syntax.Word // one that is always the same, or nil
+	text      string
+	ext, fold bool
+	bytes     bool
+}
+
+// maxPatterns bounds how many compiled patterns a shell keeps.
+const maxPatterns = 256
+
+// wordPattern compiles a word's expansion. What has been compiled is kept for the next time.
+func (sh *Shell) wordPattern(w *syntax.Word, ext, fold bool) *pattern {
+	k := patternKey{ext: ext, fold: fold, bytes: sh.bytes}
+	if constant(w) {
+		k.word = w
+		if p, ok := sh.patterns[k]; ok {
+			return p
+		}
+	}
+	text := sh.patternOf(w)
+	if k.word == nil {
+		k.text = text
+		if p, ok := sh.patterns[k]; ok {
+			return p
+		}
+	}
+	p := sh.compile(text, ext, fold)
+	if len(text) < 256 {
+		if sh.patterns == nil || len(sh.patterns) >= maxPatterns {
+			sh.patterns = make(map[patternKey]*pattern)
+		}
+		sh.patterns[k] = p
+	}
+	return p
+}
+
+// constant tells whether a word expands to the same pattern each time.
+func constant(w *syntax.Word) bool {
+	if w == nil {
+		return false
+	}
+	for i, p := range w.Parts {
+		switch p := p.(type) {
+		case *syntax.Lit:
+			if i == 0 && strings.HasPrefix(p.Value, "~") {
+				return false
+			}
+		case *syntax.SglQuoted:
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 func compilePattern(p string, ext, fold, bytes bool) *pattern {
@@ -559,6 +617,9 @@ func (p *pattern) prefix(s string, longest bool) int {
 		}
 		return -1
 	}
+	if len(s) <= shortText && !p.ext {
+		return p.cut(s, longest, func(n int) bool { return p.glob(s[:n]) })
+	}
 	ends := p.ends(p.elems, s, []int{0}, true)
 	switch {
 	case len(ends) == 0:
@@ -569,6 +630,35 @@ func (p *pattern) prefix(s string, longest bool) int {
 	return ends[0]
 }
 
+// shortText is the length of texts in which all places to cut are tried, which takes no memory.
+const shortText = 128
+
+// cut tries the places between characters, from the end or the beginning on, and returns the first that fits, or -1.
+func (p *pattern) cut(s string, fromEnd bool, fits func(int) bool) int {
+	if fromEnd {
+		for i := len(s); ; {
+			if fits(i) {
+				return i
+			}
+			if i == 0 {
+				return -1
+			}
+			_, n := p.decodeLast(s[:i])
+			i -= n
+		}
+	}
+	for i := 0; ; {
+		if fits(i) {
+			return i
+		}
+		if i >= len(s) {
+			return -1
+		}
+		_, n := p.decode(s[i:])
+		i += n
+	}
+}
+
 // suffix returns where the shortest or longest suffix of s that matches begins, -1 for none.
 func (p *pattern) suffix(s string, longest bool) int {
 	if p.plain {
@@ -576,6 +666,9 @@ func (p *pattern) suffix(s string, longest bool) int {
 			return len(s) - len(p.literal)
 		}
 		return -1
+	}
+	if len(s) <= shortText && !p.ext {
+		return p.cut(s, !longest, func(i int) bool { return p.glob(s[i:]) })
 	}
 	starts := p.ends(p.elems, s, []int{len(s)}, false)
 	switch {
@@ -601,6 +694,7 @@ func (p *pattern) find(s string, i int) (start, end int) {
 		}
 		k := searchInt(p.starts, i)
 		if k == len(p.starts) {
+			p.of, p.starts = "", nil
 			return -1, -1
 		}
 		ends := p.ends(p.elems, s, p.starts[k:k+1:k+1], true)

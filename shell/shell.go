@@ -124,6 +124,7 @@ type Shell struct {
 	arithCache  map[string]*arithNode `save:"-"`
 	arithDepth  int
 	regexes     map[string]*regexp.Regexp `save:"-"`
+	patterns    map[patternKey]*pattern   `save:"-"`
 	exitTrap    bool                      // the EXIT trap has run
 	exitStatus  int
 	out         []byte // what a builtin has written
@@ -259,7 +260,7 @@ func (sh *Shell) clone() *Shell {
 	c.calls = append([]call(nil), sh.calls...)
 	c.dirs = append([]string(nil), sh.dirs...)
 	c.pipestatus = append([]int(nil), sh.pipestatus...)
-	c.arithCache, c.inTrap, c.arithDepth, c.loose, c.regexes = nil, nil, 0, nil, nil
+	c.arithCache, c.inTrap, c.arithDepth, c.loose, c.regexes, c.patterns = nil, nil, 0, nil, nil, nil
 	c.inherit = sh.traps
 	if sh.traps == nil {
 		c.inherit = sh.inherit

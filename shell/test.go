@@ -87,9 +87,10 @@ func (sh *Shell) binaryCond(op syntax.BinTestOperator, l, r *syntax.Word) (ok, b
 	left := sh.string(l)
 	switch op {
 	case syntax.TsMatch, syntax.TsMatchShort, syntax.TsNoMatch:
-		pat := sh.patternOf(r)
-		sh.traceCond(orEmpty(left) + " " + op.String() + " " + pat)
-		m := sh.compile(pat, true, sh.shopts.get("nocasematch")).match(left)
+		if sh.opts.xtrace {
+			sh.traceCond(orEmpty(left) + " " + op.String() + " " + sh.patternOf(r))
+		}
+		m := sh.wordPattern(r, true, sh.shopts.get("nocasematch")).match(left)
 		return m != (op == syntax.TsNoMatch), false
 	case syntax.TsReMatch:
 		return sh.regexCond(left, r)

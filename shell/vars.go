@@ -76,13 +76,24 @@ func (v *variable) append(s string) {
 type scope struct {
 	own  *owner
 	vars map[string]*variable
-	temp bool // of the assignments before a command
+	mask uint64 // bits of the names that may be in vars, but for the shell's own scope
+	temp bool   // of the assignments before a command
 	// opts is what "local -" saved.
 	opts *options
 }
 
-func (s *scope) mutable(own *owner) map[string]*variable {
-	if s.own != own {
+// nameBit is a name's bit in masks, by which most scopes needn't be searched.
+func nameBit(name string) uint64 {
+	if name == "" {
+		return 1
+	}
+	return 1 << ((uint(name[0]) ^ uint(name[len(name)-1])<<2 ^ uint(len(name))*11) & 63)
+}
+
+// mutable returns the variables to change the one of that name.
+func (s *scope) mutable(own *owner, name string) map[string]*variable {
+	s.mask |= nameBit(name)
+	if s.own != own || s.vars == nil {
 		m := make(map[string]*variable, len(s.vars)+1)
 		for k, v := range s.vars {
 			m[k] = v
@@ -293,10 +304,18 @@ func (a *assoc) keys() []string {
 
 // find returns a variable and its scope without following namerefs.
 func (sh *Shell) find(name string) (*variable, *scope) {
-	for i := len(sh.scopes) - 1; i >= 0; i-- {
-		if v, ok := sh.scopes[i].vars[name]; ok {
-			return v, sh.scopes[i]
+	if len(sh.scopes) > 1 {
+		bit := nameBit(name)
+		for i := len(sh.scopes) - 1; i > 0; i-- {
+			if s := sh.scopes[i]; s.mask&bit != 0 {
+				if v, ok := s.vars[name]; ok {
+					return v, s
+				}
+			}
 		}
+	}
+	if v, ok := sh.scopes[0].vars[name]; ok {
+		return v, sh.scopes[0]
 	}
 	return nil, nil
 }
@@ -386,14 +405,14 @@ func (sh *Shell) own(name string) *variable {
 		if d := sh.dynamic(name); d != nil {
 			v.attr = d.attr
 		}
-		sc.mutable(sh.tok)[name] = v
+		sc.mutable(sh.tok, name)[name] = v
 		return v
 	}
 	if v.own != sh.tok {
 		if v = v.clone(sh.tok); v.isArray() {
 			sh.copied(v)
 		}
-		sc.mutable(sh.tok)[name] = v
+		sc.mutable(sh.tok, name)[name] = v
 	}
 	return v
 }
@@ -548,9 +567,9 @@ func (sh *Shell) unset(name string) bool {
 	}
 	if v.local && sc == sh.scopes[len(sh.scopes)-1] {
 		// Stays local, but without a value.
-		sc.mutable(sh.tok)[name] = &variable{own: sh.tok, local: true}
+		sc.mutable(sh.tok, name)[name] = &variable{own: sh.tok, local: true}
 	} else {
-		delete(sc.mutable(sh.tok), name)
+		delete(sc.mutable(sh.tok, name), name)
 	}
 	sh.unsetDynamic(name)
 	sh.changed(name)
