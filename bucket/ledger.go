@@ -322,9 +322,10 @@ func (l *ledger) pass(ctx context.Context) (more bool, err error) {
 	return true, l.lose(ctx, ready)
 }
 
-// ready returns losses that can be worked off: not those of views and deltas that are pinned.
+// ready returns losses that can be worked off: not those of views and deltas that only pins hold.
 func (l *ledger) ready(ctx context.Context) (list []queued, err error) {
 	var after []byte
+	pinned := map[pin]bool{} // whether only pins hold it
 	for len(list) < eventsPerPass {
 		some, err := l.read(ctx, classLose, after, eventsPerPass)
 		if err != nil || len(some) == 0 {
@@ -332,20 +333,45 @@ func (l *ledger) ready(ctx context.Context) (list []queued, err error) {
 		}
 		after = some[len(some)-1].key
 		for _, q := range some {
-			switch q.ev.kind {
-			case viewLoose:
-				if l.s.pins.has(pin{kView, q.ev.a}) {
-					continue
-				}
-			case deltaLoose:
-				if l.s.pins.has(pin{kDelta, q.ev.a}) {
-					continue
-				}
+			waits, err := l.waits(ctx, q.ev, pinned)
+			if err != nil {
+				return nil, err
 			}
-			list = append(list, q)
+			if !waits {
+				list = append(list, q)
+			}
 		}
 	}
 	return list, nil
+}
+
+// waits tells whether only pins hold the view or delta of an event. One with an edge has nothing to wait for: whoever cuts
+// the last edge queues an event of its own.
+func (l *ledger) waits(ctx context.Context, ev event, known map[pin]bool) (bool, error) {
+	var p pin
+	var edges byte
+	switch ev.kind {
+	case viewLoose:
+		p, edges = pin{kView, ev.a}, kViewEdge
+	case deltaLoose:
+		p, edges = pin{kDelta, ev.a}, kDeltEdge
+	default:
+		return false, nil
+	}
+	if !l.s.pins.has(p) {
+		return false, nil
+	}
+	if waits, ok := known[p]; ok {
+		return waits, nil
+	}
+	waits := true
+	prefix := kvKey(edges, be64(ev.a))
+	err := l.s.kv.Scan(ctx, kv.Range{Start: prefix, End: kv.PrefixEnd(prefix)}, func(_, _ []byte) error {
+		waits = false
+		return kv.Stop
+	})
+	known[p] = waits
+	return waits, err
 }
 
 func (l *ledger) gain(ctx context.Context, gains []queued) error {
@@ -564,10 +590,6 @@ func (st *step) weigh(ctx context.Context, id uint64) error {
 // that is pinned waits.
 func (st *step) loose(ctx context.Context, ev event, kind, edges byte) (bool, error) {
 	id := ev.a
-	if !st.dry && st.l.s.pins.has(pin{kind, id}) {
-		st.later = append(st.later, ev)
-		return false, nil
-	}
 	free := true
 	prefix := kvKey(edges, be64(id))
 	err := st.l.s.kv.Scan(ctx, kv.Range{Start: prefix, End: kv.PrefixEnd(prefix)}, func(k, _ []byte) error {
@@ -576,6 +598,10 @@ func (st *step) loose(ctx context.Context, ev event, kind, edges byte) (bool, er
 		}
 		return nil
 	})
+	if err == nil && free && !st.dry && st.l.s.pins.has(pin{kind, id}) {
+		st.later = append(st.later, ev)
+		return false, nil
+	}
 	return free, err
 }
 

@@ -18,7 +18,10 @@ import (
 	"agentrun.dev/volume"
 )
 
-var ctx = context.Background()
+var (
+	ctx           = context.Background()
+	bucketOptions bucket.CreateOptions
+)
 
 func newStore(t testing.TB) *bucket.Store {
 	t.Helper()
