@@ -13,6 +13,7 @@ import (
 	"agentrun.dev/errs"
 	"agentrun.dev/proc"
 	"agentrun.dev/shell"
+	"agentrun.dev/vfs"
 )
 
 // EngineOptions are what all sandboxes of an engine have in common.
@@ -25,7 +26,8 @@ type EngineOptions struct {
 
 // Engine implements engine.Engine in this process.
 type Engine struct {
-	o EngineOptions
+	o   EngineOptions
+	bin vfs.FS
 
 	mu        sync.Mutex
 	instances map[*Sandbox]struct{}
@@ -39,7 +41,7 @@ func NewEngine(o EngineOptions) *Engine {
 		o.Commands = Commands()
 	}
 	o.Load = loadOf(o.Commands, o.Load)
-	return &Engine{o: o, instances: map[*Sandbox]struct{}{}}
+	return &Engine{o: o, bin: proc.NewBin(o.Commands), instances: map[*Sandbox]struct{}{}}
 }
 
 // Boot implements engine.Engine.
@@ -48,7 +50,7 @@ func (e *Engine) Boot(ctx context.Context, s engine.Spec) (engine.Instance, erro
 		return nil, errs.Msg(errs.Invalid, "boot", "", "a sandbox needs an id")
 	}
 	sb, err := New(ctx, Options{
-		ID: s.ID, Volumes: s.Volumes, Commands: e.o.Commands, Load: e.o.Load, Env: s.Env, Dir: s.Dir, Hostname: s.Hostname, Services: s.Services,
+		bin: e.bin, ID: s.ID, Volumes: s.Volumes, Commands: e.o.Commands, Load: e.o.Load, Env: s.Env, Dir: s.Dir, Hostname: s.Hostname, Services: s.Services,
 		Limits: proc.Limits{
 			Processes: s.Limits.Processes, Files: s.Limits.Files, OutputBytes: s.Limits.Output, FileBytes: s.Limits.Written,
 			SandboxMemory: s.Limits.Memory, CPU: s.Limits.CPU,

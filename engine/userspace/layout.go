@@ -37,7 +37,10 @@ func layout(ctx context.Context, o *Options) (ns *vfs.Namespace, own *memfs.FS, 
 		}
 	}
 	if empty(ctx, ns, "/bin") {
-		mounts = append(mounts, vfs.Mount{Path: "/bin", FS: proc.NewBin(o.Commands), Source: "bin", Type: "agentrun", ReadOnly: true})
+		if o.bin == nil {
+			o.bin = proc.NewBin(o.Commands)
+		}
+		mounts = append(mounts, vfs.Mount{Path: "/bin", FS: o.bin, Source: "bin", Type: "agentrun", ReadOnly: true})
 	}
 	for _, m := range mountsOf(o.Commands) {
 		if empty(ctx, ns, m.Path) && makeDir(ctx, ns, m.Path) {

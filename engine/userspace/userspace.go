@@ -53,6 +53,8 @@ type Options struct {
 	// Load finds the program behind a file of another format than a script, such as WebAssembly; nil: what comes with Commands, if
 	// they are Guests.
 	Load func(p *proc.Process, file string, head []byte) (proc.Program, bool)
+
+	bin vfs.FS // of Commands, where many sandboxes have the same; nil: it is made
 }
 
 // Sandbox is a running sandbox. It implements engine.Instance, engine.Meter, engine.Filer and engine.Attacher; all methods
