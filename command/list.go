@@ -13,6 +13,7 @@ import (
 	"agentrun.dev/command/git"
 	"agentrun.dev/command/grep"
 	"agentrun.dev/command/jq"
+	"agentrun.dev/command/pager"
 	"agentrun.dev/command/rg"
 	"agentrun.dev/command/scp"
 	"agentrun.dev/command/sed"
@@ -104,6 +105,7 @@ var list = []Command{
 	{"kill", system.Kill},
 	{"killall", system.Killall},
 	{"last", system.Last},
+	{"less", pager.Less},
 	{"link", coreutils.Link},
 	{"ln", coreutils.Ln},
 	{"logger", system.Logger},
@@ -121,6 +123,7 @@ var list = []Command{
 	{"mkfifo", coreutils.Mkfifo},
 	{"mknod", coreutils.Mknod},
 	{"mktemp", coreutils.Mktemp},
+	{"more", pager.More},
 	{"mv", coreutils.Mv},
 	{"namei", system.Namei},
 	{"ncal", text.Cal},
@@ -205,6 +208,7 @@ var list = []Command{
 	{"vdir", coreutils.Vdir},
 	{"vmstat", system.Vmstat},
 	{"w", system.W},
+	{"watch", pager.Watch},
 	{"wc", coreutils.Wc},
 	{"wget", web.Wget},
 	{"which", coreutils.Which},
