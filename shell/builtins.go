@@ -113,8 +113,12 @@ func moreBuiltins(name string) builtinFunc {
 		return builtinHistory
 	case "fc":
 		return builtinFc
-	case "complete", "compopt", "bind":
-		return func(sh *Shell, args []string) int { return 0 }
+	case "complete":
+		return builtinComplete
+	case "compopt":
+		return builtinCompopt
+	case "bind":
+		return builtinBind
 	case "suspend":
 		return builtinSuspend
 	case "logout":

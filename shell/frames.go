@@ -342,7 +342,7 @@ func (f *selectFrame) step(sh *Shell) {
 		if !ok {
 			ps3 = "#? "
 		}
-		sh.stderr(sh.prompt(ps3))
+		sh.stderr(ps3)
 		f.listing, f.asked = true, true
 		sh.push(&readFrame{o: readOpts{delim: '\n', chars: -1, raw: true}})
 		return
@@ -484,6 +484,7 @@ func (f *funcFrame) leave(sh *Shell) {
 type textFrame struct {
 	r     *textReader
 	kind  textKind
+	ready bool // what goes before a prompt has been done
 	flat  bool // counts for nothing in set -x
 	stmts []*syntax.Stmt
 	i     int
@@ -520,9 +521,26 @@ func (f *textFrame) step(sh *Shell) {
 		sh.stmt(s)
 		return
 	}
+	if f.r.input && sh.opts.interactive && f.r.fed == "" && !f.r.asked {
+		if sh.toTop = false; !f.ready {
+			f.ready = true
+			if !sh.hist.used {
+				sh.beginHistory()
+			}
+			if sh.beforePrompt() {
+				return
+			}
+		}
+	}
 	sh.base = f.r.base
 	sh.attemptAt(attemptStep)
 	f.stmts, f.i = f.r.next(sh), 0
+	if f.ready = false; f.stmts != nil && f.r.input && sh.opts.interactive {
+		sh.commandNo++
+		if ps0 := sh.promptText("PS0"); ps0 != "" {
+			sh.say([]byte(plainPrompt(ps0)))
+		}
+	}
 	if f.stmts == nil {
 		if !f.ran && f.kind != textScript && !f.r.bad {
 			sh.status = 0
@@ -545,6 +563,8 @@ func (f *textFrame) catch(sh *Shell) bool {
 		sh.returnTrap()
 		sh.pop()
 		return true
+	case sh.ctl == ctlDiscard && sh.toTop && f.kind != textScript:
+		return false
 	case sh.ctl == ctlDiscard:
 		// The statements of one line are a unit: what follows it goes on, also in eval and source.
 		for f.i > 0 && f.i < len(f.stmts) && f.stmts[f.i].Pos().Line() <= f.stmts[f.i-1].End().Line() {

@@ -42,9 +42,11 @@ func (sh *Shell) main(args []string) {
 		sh.exitNow(st)
 		return
 	}
-	if sh.opts.interactive = inv.interactive; inv.interactive {
-		sh.opts.monitor = true
-		sh.shopts.set("expand_aliases", true)
+	if !inv.interactive && !inv.hasCommand && (len(inv.args) == 0 || inv.stdin) && sh.p.IsTerminal(0) && sh.p.IsTerminal(2) {
+		inv.interactive = true
+	}
+	if inv.interactive {
+		sh.beInteractive()
 	}
 	sh.shopts.set("login_shell", inv.login)
 	sh.open(inv)
@@ -62,7 +64,11 @@ func (sh *Shell) parseArgs(inv *invocation, args []string) (status int, end bool
 		if strings.HasPrefix(a, "--") {
 			args = args[1:]
 			switch a {
-			case "--norc", "--noprofile", "--noediting", "--restricted", "--debugger":
+			case "--noediting":
+				sh.noEditing = true
+			case "--norc":
+				inv.noRC = true
+			case "--noprofile", "--restricted", "--debugger":
 			case "--posix":
 				sh.opts.posix = true
 			case "--login":
@@ -183,6 +189,7 @@ func (sh *Shell) startup(inv *invocation) {
 				break
 			}
 		}
+	case inv.interactive && inv.noRC:
 	case inv.interactive && !sh.posix:
 		if inv.rcFile == "" && home != "" {
 			inv.rcFile = home + "/.bashrc"

@@ -425,7 +425,7 @@ func (sh *Shell) transformAt(p *syntax.ParamExp, o operand) operand {
 			case "E":
 				vals[i] = ansiC(s)
 			case "P":
-				vals[i] = sh.prompt(s)
+				vals[i] = plainPrompt(sh.prompt(s))
 			case "U":
 				vals[i] = caseMod(s, syntax.UpperAll, nil)
 			case "u":

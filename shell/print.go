@@ -66,7 +66,7 @@ func (sh *Shell) trace(text string) {
 	}
 	sh.touch()
 	sh.opts.xtrace = false
-	ps4 := sh.prompt(sh.expandPrompt(sh.str("PS4")))
+	ps4 := plainPrompt(sh.prompt(sh.str("PS4")))
 	sh.opts.xtrace = true
 	// The first character is repeated for each level of text within text: command substitution, eval, source, traps.
 	if ps4 != "" {
@@ -108,108 +108,6 @@ func (sh *Shell) traceFor(c *syntax.ForClause, words []string) {
 	sh.trace(sh.commandText(c))
 }
 
-// expandPrompt expands parameters and commands in a prompt.
-func (sh *Shell) expandPrompt(s string) string {
-	if !strings.ContainsAny(s, "$`") || !sh.shopts.get("promptvars") {
-		return s
-	}
-	w := sh.textWord(s, modeHeredoc)
-	if w == nil {
-		return s
-	}
-	return sh.heredoc(w)
-}
-
-// prompt decodes the escapes of PS1.
-func (sh *Shell) prompt(s string) string {
-	var b strings.Builder
-	now := sh.p.Sandbox().Now().In(sh.location())
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 >= len(s) {
-			b.WriteByte(s[i])
-			continue
-		}
-		i++
-		switch s[i] {
-		case 'u':
-			if u := sh.str("USER"); u != "" {
-				b.WriteString(u)
-			} else {
-				b.WriteString("user")
-			}
-		case 'h', 'H':
-			h := sh.p.Sandbox().Hostname()
-			if s[i] == 'h' {
-				h, _, _ = strings.Cut(h, ".")
-			}
-			b.WriteString(h)
-		case 'w':
-			b.WriteString(sh.tilded(sh.str("PWD")))
-		case 'W':
-			d := sh.tilded(sh.str("PWD"))
-			if d != "/" {
-				d = d[strings.LastIndexByte(d, '/')+1:]
-			}
-			b.WriteString(d)
-		case '$':
-			if sh.p.Cred().UID == 0 {
-				b.WriteByte('#')
-			} else {
-				b.WriteByte('$')
-			}
-		case 'n':
-			b.WriteByte('\n')
-		case 'r':
-			b.WriteByte('\r')
-		case 'a':
-			b.WriteByte(7)
-		case 'e':
-			b.WriteByte(27)
-		case '[', ']':
-		case '\\':
-			b.WriteByte('\\')
-		case 's':
-			b.WriteString(sh.name[strings.LastIndexByte(sh.name, '/')+1:])
-		case 'v':
-			b.WriteString("5.2")
-		case 'V':
-			b.WriteString("5.2.15")
-		case 'j':
-			b.WriteString(itoa(len(sh.jobs)))
-		case '#', '!':
-			b.WriteByte('1')
-		case 't':
-			b.WriteString(now.Format("15:04:05"))
-		case 'T':
-			b.WriteString(now.Format("03:04:05"))
-		case '@':
-			b.WriteString(now.Format("03:04 PM"))
-		case 'A':
-			b.WriteString(now.Format("15:04"))
-		case 'd':
-			b.WriteString(now.Format("Mon Jan 02"))
-		case 'D':
-			if i+1 < len(s) && s[i+1] == '{' {
-				if end := strings.IndexByte(s[i:], '}'); end > 0 {
-					b.WriteString(strftime(now, s[i+2:i+end]))
-					i += end
-				}
-			}
-		case '0', '1', '2', '3', '4', '5', '6', '7':
-			n, j := 0, i
-			for j < len(s) && j < i+3 && s[j] >= '0' && s[j] <= '7' {
-				n = n<<3 | int(s[j]-'0')
-				j++
-			}
-			b.WriteByte(byte(n))
-			i = j - 1
-		default:
-			b.WriteString(s[i-1 : i+1])
-		}
-	}
-	return b.String()
-}
-
 // menu lays out the choices of select in columns.
 func (sh *Shell) menu(words []string) string {
 	width := len(itoa(len(words)))
@@ -249,48 +147,15 @@ func (sh *Shell) menu(words []string) string {
 	return b.String()
 }
 
-func builtinCompgen(sh *Shell, args []string) int {
-	args = args[1:]
-	var list []string
-	word, before, after := "", "", ""
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		val := func() string {
-			if i++; i < len(args) {
-				return args[i]
-			}
-			return ""
-		}
-		switch a {
-		case "-W":
-			e := &expander{sh: sh, split: true, litSplit: true}
-			sh.rawSplit(e, val())
-			for _, f := range e.fields {
-				list = sh.globField(list, f)
-			}
-		case "-A":
-			list = append(list, sh.compAction(val())...)
-		case "-P":
-			before = val()
-		case "-S":
-			after = val()
-		case "-X", "-F", "-C", "-G", "-o":
-			val()
-		case "-v", "-a", "-b", "-c", "-d", "-f", "-k", "-e":
-			list = append(list, sh.compAction(map[string]string{"-v": "variable", "-a": "alias", "-b": "builtin", "-c": "command", "-d": "directory", "-f": "file", "-k": "keyword", "-e": "export"}[a])...)
-		case "--":
-		default:
-			word = a
-		}
+// splitLit splits literal text at IFS, where a backslash quotes.
+func (e *expander) splitLit(s string) {
+	for i := strings.IndexByte(s, '\\'); i >= 0 && i+1 < len(s); i = strings.IndexByte(s, '\\') {
+		_, n := decode(s[i+1:])
+		e.addSplit(s[:i])
+		e.add(s[i+1:i+1+n], true)
+		s = s[i+1+n:]
 	}
-	found := 1
-	for _, s := range list {
-		if strings.HasPrefix(s, word) {
-			sh.print(before + s + after + "\n")
-			found = 0
-		}
-	}
-	return found
+	e.addSplit(s)
 }
 
 func (sh *Shell) rawSplit(e *expander, s string) {
@@ -300,56 +165,11 @@ func (sh *Shell) rawSplit(e *expander, s string) {
 	} else {
 		for _, p := range w.Parts {
 			if l, ok := p.(*syntax.Lit); ok {
-				e.addSplit(l.Value)
+				e.splitLit(l.Value)
 			} else {
 				e.parts([]syntax.WordPart{p}, false)
 			}
 		}
 	}
 	e.finish()
-}
-
-func (sh *Shell) compAction(kind string) []string {
-	switch kind {
-	case "variable":
-		return sh.namesWith("")
-	case "export":
-		var out []string
-		for _, n := range sh.namesWith("") {
-			if v := sh.lookup(n); v.attr&attrExport != 0 {
-				out = append(out, n)
-			}
-		}
-		return out
-	case "function":
-		return sortedKeys(sh.funcs)
-	case "alias":
-		return sortedKeys(sh.aliases)
-	case "builtin":
-		return builtinNames()
-	case "keyword":
-		return strings.Fields("if then else elif fi case esac for select while until do done in function time { } ! [[ ]] coproc")
-	case "command":
-		out := append(sortedKeys(sh.aliases), builtinNames()...)
-		out = append(out, sortedKeys(sh.funcs)...)
-		return append(out, sh.p.Sandbox().Commands().Names()...)
-	case "shopt":
-		return sortedKeys(sh.shopts.on)
-	case "setopt":
-		var out []string
-		for _, e := range optionTable() {
-			out = append(out, e.name)
-		}
-		return out
-	case "file", "directory":
-		var out []string
-		entries, _ := sh.p.ReadDir(".")
-		for _, e := range entries {
-			if kind == "file" || e.Mode.IsDir() {
-				out = append(out, e.Name)
-			}
-		}
-		return out
-	}
-	return nil
 }

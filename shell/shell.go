@@ -96,6 +96,15 @@ type Shell struct {
 	hist     history
 	histOnly bool // the line that was expanded is to be shown only
 
+	comps     map[string]*compSpec
+	compNow   *compSpec // the specification by which is completed
+	compName  string
+	readline  readlineState
+	kills     []string // what was killed in earlier lines
+	noEditing bool
+	commandNo int  // commands that were read, for \# in prompts
+	toTop     bool // what is discarded goes up to the script itself
+
 	lastBg   int
 	jobs     []*job
 	nextJob  int

@@ -60,6 +60,7 @@ func (sh *Shell) Run(p *proc.Process) int {
 		sh.ctl = ctlNone
 		if sh.exitTrap || !sh.pushExitTrap() {
 			sh.flush()
+			sh.endHistory()
 			return sh.status & 0xff
 		}
 	}

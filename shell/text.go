@@ -21,9 +21,12 @@ type textReader struct {
 	main    bool // the shell's own script or input, whose lines the history keeps
 	prior   int  // lines that were parsed last
 
-	parsed *unit  // what was parsed last
-	part   []byte // the beginning of a line that is being read
-	fed    string // the lines of a command that isn't complete, while more are read: a copy begins with them again
+	parsed *unit // what was parsed last
+	asking
+	quit bool // the line was given up
+
+	part []byte // the beginning of a line that is being read
+	fed  string // the lines of a command that isn't complete, while more are read: a copy begins with them again
 }
 
 // unit is a piece of source that was parsed at once. It never changes.
@@ -47,6 +50,9 @@ func (r *textReader) atEnd() bool { return !r.input && r.text == "" }
 func (r *textReader) clone() *textReader {
 	c := *r
 	c.sh = nil
+	if r.ed != nil {
+		c.ed = r.ed.Clone()
+	}
 	c.text, c.fed, c.part = r.fed+r.text+string(r.part), "", nil
 	return &c
 }
@@ -116,12 +122,15 @@ func (r *textReader) next(sh *Shell) []*syntax.Stmt {
 
 // line takes the next line, with its newline.
 func (r *textReader) line() string {
-	for r.input && !r.eof && strings.IndexByte(r.text, '\n') < 0 {
+	for r.input && !r.eof && !r.quit && strings.IndexByte(r.text, '\n') < 0 {
 		r.readLine()
 	}
 	i := strings.IndexByte(r.text, '\n')
 	if i < 0 {
 		i = len(r.text) - 1
+	}
+	if r.quit {
+		return ""
 	}
 	s := r.text[:i+1]
 	r.text = r.text[i+1:]
@@ -136,6 +145,13 @@ func (r *textReader) readLine() {
 		r.eof = true
 		return
 	}
+	if sh.opts.interactive {
+		if r.ask(); r.ed != nil {
+			r.readEdited()
+			r.lineRead()
+			return
+		}
+	}
 	one := make([]byte, 1)
 	read := func() error {
 		n, err := in.Read(one)
@@ -147,13 +163,45 @@ func (r *textReader) readLine() {
 		switch err := sh.rest(read); {
 		case len(r.part) > n && n < maxScript:
 		case err != nil && errIntr(err) && sh.p.Killed() == 0:
-			sh.takeSignals()
+			if sh.opts.interactive {
+				if r.interrupted(); r.quit {
+					r.lineRead()
+					return
+				}
+			} else {
+				sh.takeSignals()
+			}
 		default:
 			r.eof = true
 		}
 	}
-	r.text += string(r.part)
-	r.part = r.part[:0]
+	if sh.opts.interactive && !sh.p.IsTerminal(0) && len(r.part) > 0 {
+		sh.say(r.part) // as readline does where nobody echoes
+	}
+	r.lineRead()
+}
+
+// lineRead adds the line that was read to the text; an interactive shell replaces its history designators.
+func (r *textReader) lineRead() {
+	sh := r.sh
+	line := r.text + string(r.part)
+	r.part, r.asked = r.part[:0], false
+	if len(line) > 0 {
+		r.eofs = 0
+	}
+	if r.quit {
+		r.text = ""
+		return
+	}
+	if sh.opts.histexpand && sh.opts.history && r.main && line != "" {
+		out, ok := r.bang(line)
+		if r.prior = 0; !ok {
+			r.quit = true
+			out = ""
+		}
+		line = out
+	}
+	r.text = line
 }
 
 // unit parses lines up to the end of the statements that begin on the first.
@@ -161,7 +209,13 @@ func (r *textReader) unit() (stmts []*syntax.Stmt, more bool) {
 	defer func() { r.fed = "" }()
 	text := r.text
 	if r.input {
-		if text = r.line(); text == "" {
+		if text = r.line(); r.quit {
+			return nil, r.again()
+		}
+		if text == "" {
+			if r.sh.opts.interactive && !r.atEOF() {
+				return nil, true
+			}
 			return nil, false
 		}
 	} else if text == "" {
@@ -177,7 +231,11 @@ func (r *textReader) unit() (stmts []*syntax.Stmt, more bool) {
 	for {
 		if r.input && !r.eof && continued(text) {
 			r.fed = text
-			if line := r.line(); line != "" {
+			line := r.line()
+			if r.quit {
+				return nil, r.again()
+			}
+			if line != "" {
 				text += line
 				open = append(open, false)
 				continue
@@ -187,7 +245,11 @@ func (r *textReader) unit() (stmts []*syntax.Stmt, more bool) {
 		stmts = rd.lineOf()
 		if r.input && !r.eof && (rd.err != nil && rd.err.incomplete || len(rd.warnings) > 0) && len(text) < maxScript {
 			r.fed = text
-			if more := r.more(rd); more != "" {
+			more := r.more(rd)
+			if r.quit {
+				return nil, r.again()
+			}
+			if more != "" {
 				text += more
 				for range strings.Count(more, "\n") {
 					open = append(open, rd.open())
@@ -215,6 +277,12 @@ func (r *textReader) unit() (stmts []*syntax.Stmt, more bool) {
 		r.parsed = r.sh.newUnit(rd.src[:rd.i], stmts)
 		return stmts, true
 	}
+}
+
+// again gives up what was read.
+func (r *textReader) again() bool {
+	r.quit, r.fed, r.text = false, "", ""
+	return true
 }
 
 // open tells whether the text that was read ends within quotes or before a here-document.
@@ -344,11 +412,12 @@ func (r *textReader) syntaxError(rd *reader) bool {
 		name = strings.Replace(name, ": line", ": -c: line", 1)
 	}
 	sh.stderr(name + err.text + "\n")
-	if lines := strings.Split(rd.src, "\n"); err.near && err.line >= 1 && err.line <= len(lines) {
+	if lines := strings.Split(rd.src, "\n"); !sh.opts.interactive && err.near && err.line >= 1 && err.line <= len(lines) {
 		sh.stderr(name + "`" + lines[err.line-1] + "'\n")
 	}
-	if sh.opts.interactive && r.input && !err.incomplete {
+	if sh.opts.interactive && r.input && (!err.incomplete || r.eof && sh.p.IsTerminal(0)) {
 		sh.status = 2
+		r.eof = false
 		return true
 	}
 	if err.quiet { // bash takes this for the end of the text

@@ -191,6 +191,10 @@ func (sh *Shell) pushTraps() {
 	for i := len(sh.pending) - 1; i >= 0; i-- {
 		if sig := sh.pending[i]; sh.traps[sig] != "" && !sh.inTrap[sig] {
 			sh.push(&trapFrame{sig: sig})
+		} else if sig == proc.SIGINT && sh.opts.interactive && sh.subshell == 0 && !sh.inTrap[sig] {
+			if _, ignored := sh.traps[sig]; !ignored {
+				sh.status, sh.ctl, sh.toTop = 128+sig, ctlDiscard, true
+			}
 		}
 	}
 	sh.pending = nil

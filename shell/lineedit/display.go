@@ -290,3 +290,15 @@ func textWidth(s string) int {
 	}
 	return n
 }
+
+// Again tells whether the command before this one was the same: completion shows what it found only the second time.
+func (e *Editor) Again() bool { return e.last == e.command }
+
+// Hide takes the line off the screen.
+func (e *Editor) Hide() {
+	if e.row > 0 {
+		e.put("\x1b[" + strconv.Itoa(e.row) + "A")
+	}
+	e.put("\r\x1b[J")
+	e.row, e.shown = 0, false
+}

@@ -42,6 +42,7 @@ b" ${x//a/b} ${#x} "${a[@]}" $'\t' $"loc" 'sq'
 #### debug commands
 trap 'echo "[$BASH_COMMAND]"' DEBUG; { echo a; echo b; }; (echo c); x=$(echo d) y=2; a=(1 2); for i in a "b c"; do :; done; for ((i=0;i<1;i++)); do :; done; case x in y) ;; esac; echo a | cat; [[ a && b ]]; (( 1 + 2 )); echo > /dev/null 2>&1; f() { echo in; }; f x y; select q in a; do break; done <<<1; while false; do :; done; ! false; if :; then :; fi; cat <<EQ
 x
+:
 #### xtrace
 exec 2>&1
 set -x; export E="q r" F=1; readonly G=a; declare -x H="i j"; declare -A m=([a]=b [c]="d e"); declare -a n=(1 "2 3" ); local_f() { local -a q=(1 2); local r=3; typeset s=4; }; local_f; declare -i i=3; y=(a "b c" [5]=d); y+=(z); y[2]+=q; declare -a k; export -n E; eval "echo a; eval echo b"; (echo x; echo $(echo y)); trap "echo t" EXIT; [[ -z "" || a == "b c" && x =~ "y z" ]]; [[ -n "" ]]; [[ 1 -eq 2 ]]; ((i+1 > 2)); for ((j=0;j<1;j++)); do :; done; case "a b" in "a b") : ;; esac; select z in a; do break; done <<<1; if [ 1 ]; then :; fi;  cat <<<"x y" >/dev/null; A="x y" B=1 :; echo "" "*" "~" a=b "a;b" $'\n' é; E=$(echo q) F="$(false)" ; function ff { return 3; }; ff "" ; [ "a b" = c ]; set -- 1 "2 3"; a=; b="";
