@@ -99,7 +99,7 @@ func (c *catting) Capture() (proc.State, error) { return capture(CatKind, c) }
 func (c *catting) Run(p *proc.Process) int { return tool.Func(c.run).Run(p) }
 
 func (c *catting) run(t *tool.T) int {
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, 4<<10)
 	for len(c.Names) > 0 {
 		if !c.Open {
 			if err := c.open(t); err != nil {
@@ -107,7 +107,7 @@ func (c *catting) run(t *tool.T) int {
 				continue
 			}
 		}
-		c.next(t, c.copy(t, buf))
+		c.next(t, c.copy(t, &buf))
 	}
 	return c.Status
 }
@@ -127,8 +127,8 @@ func (c *catting) open(t *tool.T) error {
 	return nil
 }
 
-// copy copies a file up to its end.
-func (c *catting) copy(t *tool.T, buf []byte) error {
+// copy copies a file up to its end. The buffer grows when reads fill it: most files are small.
+func (c *catting) copy(t *tool.T, buf *[]byte) error {
 	f, err := t.File(c.Fd)
 	if err != nil {
 		return err
@@ -138,10 +138,13 @@ func (c *catting) copy(t *tool.T, buf []byte) error {
 			t.WriteFailed(err)
 		}
 		err := t.Rest(func() error {
-			n, err := f.Read(buf)
-			c.Out = buf[:n]
+			n, err := f.Read(*buf)
+			c.Out = (*buf)[:n]
 			return err
 		})
+		if n := len(*buf); len(c.Out) == n && n < 64<<10 {
+			*buf = make([]byte, 4*n) // c.Out keeps the former one until it is written
+		}
 		switch {
 		case errors.Is(err, io.EOF) && len(c.Out) == 0:
 			return nil
