@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -473,4 +474,118 @@ func TestHostKey(t *testing.T) {
 	if _, err := ssh.HostKey(file); err == nil {
 		t.Error("nonsense was taken")
 	}
+}
+
+// TestLimits checks that a server turns away what is too much, ends what is idle or silent, and who doesn't log in.
+func TestLimits(t *testing.T) {
+	h := start(t, func(o *ssh.Options, _ *ssh.Access) { o.Max, o.Handshake = 2, 200*time.Millisecond })
+	a, b := h.connect("a"), h.connect("b")
+	expect(t, a, "echo a", "a\n")
+	expect(t, b, "echo b", "b\n")
+	if c, err := h.dial("c"); err == nil {
+		c.Close()
+		t.Error("one connection too many")
+	}
+	b.Close()
+	var c net.Conn
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		var err error
+		if c, err = net.Dial("tcp", h.addr); err != nil {
+			t.Fatal(err)
+		}
+		c.SetReadDeadline(time.Now().Add(time.Minute))
+		if n, _ := c.Read(make([]byte, 8)); n == 8 { // it has a place
+			break
+		}
+		c.Close()
+	}
+	if _, err := io.Copy(io.Discard, c); err != nil {
+		t.Errorf("one that doesn't log in: %v", err)
+	}
+	for i := range 65 {
+		s, err := a.NewSession()
+		if (err == nil) != (i < 64) {
+			t.Fatalf("session %d: %v", i+1, err)
+		}
+		_ = s
+	}
+
+	idle := start(t, func(o *ssh.Options, _ *ssh.Access) { o.Idle, o.KeepAlive = 100*time.Millisecond, 20*time.Millisecond })
+	s := session(t, idle.connect("x"))
+	var errOut bytes.Buffer
+	s.Stderr = &errOut
+	if err := s.Run("sleep 1000"); err == nil || !strings.Contains(errOut.String(), "nothing was done") {
+		t.Errorf("an idle session: %v, %q", err, errOut.String())
+	}
+	idle.gone()
+
+	// A client that has stopped answering: what it receives nobody reads.
+	silent := start(t, func(o *ssh.Options, _ *ssh.Access) { o.KeepAlive = 20 * time.Millisecond })
+	raw, err := net.Dial("tcp", silent.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	gate := &gated{Conn: raw}
+	conn, chans, reqs, err := xssh.NewClientConn(gate, silent.addr, &xssh.ClientConfig{User: "x", HostKeyCallback: xssh.InsecureIgnoreHostKey()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, xssh.NewClient(conn, chans, reqs), "echo on", "on\n")
+	gate.shut.Store(true)
+	silent.gone()
+}
+
+// gated is a connection that takes nothing any more once it is shut.
+type gated struct {
+	net.Conn
+	shut atomic.Bool
+}
+
+func (g *gated) Write(b []byte) (int, error) {
+	if g.shut.Load() {
+		return len(b), nil
+	}
+	return g.Conn.Write(b)
+}
+
+// TestClose checks that the end of a server is told to its sessions, and leaves nothing.
+func TestClose(t *testing.T) {
+	h := start(t, nil)
+	s := session(t, h.connect("x"))
+	var errOut bytes.Buffer
+	s.Stderr = &errOut
+	out, _ := s.StdoutPipe()
+	if err := s.Start("trap '' TERM HUP; echo on; while :; do sleep 1; done"); err != nil {
+		t.Fatal(err)
+	}
+	(&screen{t: t, r: out}).until("on\n")
+	if err := h.srv.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := s.Wait(); err == nil || !strings.Contains(errOut.String(), "the server is ending") {
+		t.Errorf("%v, %q", err, errOut.String())
+	}
+	if got := h.buckets(); len(got) != 0 {
+		t.Errorf("left behind: %v", got)
+	}
+	if _, err := h.dial("x"); err == nil {
+		t.Error("a connection after the end")
+	}
+}
+
+// TestGarbage sends what no client sends.
+func TestGarbage(t *testing.T) {
+	h := start(t, func(o *ssh.Options, _ *ssh.Access) { o.Handshake = time.Second })
+	for _, text := range []string{"", "GET / HTTP/1.1\r\n\r\n", "SSH-1.5-old\r\n", "SSH-2.0-x\r\n\xff\xff\xff\xff", strings.Repeat("x", 1<<20), "SSH-2.0-x\r\n\x00\x00\x00\x0c\x0a\x14" + strings.Repeat("\x00", 400)} {
+		c, err := net.Dial("tcp", h.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(c, text)
+		c.(*net.TCPConn).CloseWrite()
+		io.Copy(io.Discard, c)
+		c.Close()
+	}
+	expect(t, h.connect("x"), "echo on", "on\n")
 }

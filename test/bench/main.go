@@ -61,8 +61,16 @@ func main() {
 	flag.BoolVar(&b.quick, "quick", false, "smaller sizes: for trying the benchmark itself")
 	flag.BoolVar(&b.json, "json", false, "print a JSON object per row")
 	flag.StringVar(&b.versitygw, "versitygw", "", "the rival's program")
+	clients := flag.String("ssh-clients", "", "be the clients of the group ssh: `ADDRESS COUNT`")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
+	if *clients != "" {
+		if err := sshClients(*clients); err != nil {
+			fmt.Fprintln(os.Stderr, "bench: ssh clients:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *profile != "" {
 		f, err := os.Create(*profile)
 		if err == nil {
@@ -98,7 +106,7 @@ func (b *bench) run(only, dir string) (err error) {
 		name string
 		f    func(*bench) error
 	}{{"fork", forks}, {"depth", depth}, {"diff", diffs}, {"deletes", deletes}, {"writes", randomWrites}, {"rename", renames},
-		{"small-forks", smallForks}, {"store", storedOnce}, {"s3", s3}, {"sessions", sessions}} {
+		{"small-forks", smallForks}, {"store", storedOnce}, {"s3", s3}, {"sessions", sessions}, {"ssh", sshSessions}} {
 		if !b.want(g.name) {
 			continue
 		}
