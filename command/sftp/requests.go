@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"path"
+	"strings"
 	"syscall"
 	"time"
 
@@ -379,9 +380,10 @@ func (s *server) realpath(id uint32, r *request, expand func(string) string) err
 	}
 	real, err := s.t.Realpath(name)
 	if errors.Is(err, syscall.ENOENT) {
-		clean := path.Clean(name)
-		if base := path.Base(clean); base != ".." && base != "." {
-			if real, err = s.t.Realpath(path.Dir(clean)); err == nil {
+		// Not by path.Dir, which takes "a/../b" for "b" whether or not there is an a.
+		dir, base := path.Split(strings.TrimRight(name, "/"))
+		if base != ".." && base != "." {
+			if real, err = s.t.Realpath(first(dir, ".")); err == nil {
 				real = path.Join(real, base)
 			}
 		}
@@ -391,6 +393,13 @@ func (s *server) realpath(id uint32, r *request, expand func(string) string) err
 	}
 	s.name(id, real)
 	return nil
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
 }
 
 func (s *server) readlink(id uint32, r *request) error {
