@@ -75,6 +75,8 @@ var list = []Command{
 	{"expr", coreutils.Expr},
 	{"factor", coreutils.Factor},
 	{"false", coreutils.False},
+	{"fd", rg.Fd},
+	{"fdfind", rg.Fd},
 	{"fgrep", grep.Fgrep},
 	{"file", file.File},
 	{"find", find.Find},

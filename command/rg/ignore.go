@@ -120,7 +120,7 @@ func (s *ruleset) decide(path string, dir bool) int {
 	return 0
 }
 
-// level are the ignore files of a directory, the strongest kind first: .rgignore, .ignore, .gitignore.
+// level are the ignore files of a directory, the strongest kind first: .rgignore (fd: .fdignore), .ignore, .gitignore.
 type level [3]ruleset
 
 // readLevel reads a directory's ignore files. A .gitignore counts only inside of a repository.
@@ -130,8 +130,12 @@ func (s *searcher) readLevel(dir string, git bool) level {
 		return l
 	}
 	base := dir + "/"
-	for i, name := range []string{".rgignore", ".ignore", ".gitignore"} {
-		if i == 2 && !git {
+	own := ".rgignore"
+	if s.fd {
+		own = ".fdignore"
+	}
+	for i, name := range []string{own, ".ignore", ".gitignore"} {
+		if i == 2 && (!git || s.noVCS) {
 			continue
 		}
 		b, err := s.t.ReadFile(base+name, ignoreLimit)

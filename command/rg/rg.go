@@ -1,4 +1,4 @@
-// Package rg is rg, as ripgrep 13 without its --json, -U and colors.
+// Package rg is fd, and rg, as ripgrep 13 without its --json, -U and colors.
 //
 // A level is a directory's ignore files (ignore.go); the walk goes through directories by name, so that the output is the
 // one of --sort path. Lines are matched by Go's regexp, whose syntax is that of the original but for a few classes.
@@ -103,6 +103,7 @@ type searcher struct {
 	picky                                           bool // a glob of -g says what to search
 	types, notTypes                                 []string
 	found, failed, printed                          bool
+	fd, noVCS                                       bool // the ignore files are those of fd; no .gitignore
 }
 
 // Rg searches for patterns in files.
