@@ -103,9 +103,9 @@ func (s *session) warn(name string, err error) {
 	fmt.Fprintf(s.t.Out, "\x01scp: %s\n", strings.ReplaceAll(text, "\n", "?"))
 }
 
-// fatal tells the other side, and ends.
+// fatal tells the other side, and ends. OpenSSH has a byte of its own for that, and doesn't send it.
 func (s *session) fatal(format string, a ...any) {
-	fmt.Fprintf(s.t.Out, "\x02scp: %s\n", strings.ReplaceAll(fmt.Sprintf(format, a...), "\n", "?"))
+	fmt.Fprintf(s.t.Out, "\x01scp: %s\n", strings.ReplaceAll(fmt.Sprintf(format, a...), "\n", "?"))
 	s.t.Exit(1)
 }
 
@@ -120,7 +120,7 @@ func (s *session) line(first byte) string {
 		}
 		var err error
 		if c, err = s.in.ReadByte(); err != nil {
-			s.fatal("lost connection")
+			s.fatal("protocol error: lost connection")
 		}
 	}
 	return string(b)
@@ -281,14 +281,10 @@ func (s *session) receive(target string, depth int) {
 		switch c {
 		case 1, 2:
 			s.failed = true
-			s.t.Warn("%s", strings.TrimPrefix(line[1:], "scp: "))
 			if c == 2 {
 				s.t.Exit(1)
 			}
 		case 'E':
-			if depth == 0 {
-				s.fatal("protocol error: unexpected end of a directory")
-			}
 			s.ok()
 			return
 		case 'T':
@@ -297,8 +293,10 @@ func (s *session) receive(target string, depth int) {
 		case 'C', 'D':
 			s.announced(line, target, at, depth)
 			at = nil
+		case '\n':
+			s.fatal("protocol error: unexpected <newline>")
 		default:
-			s.fatal("protocol error: unexpected line")
+			s.fatal("protocol error: expected control record")
 		}
 	}
 }
@@ -306,7 +304,7 @@ func (s *session) receive(target string, depth int) {
 func (s *session) parseTimes(line string) *stamps {
 	var m, mu, a, au int64
 	if n, err := fmt.Sscanf(line, "T%d %d %d %d", &m, &mu, &a, &au); n != 4 || err != nil || m < 0 || a < 0 || mu < 0 || mu > 999999 || au < 0 || au > 999999 {
-		s.fatal("protocol error: malformed times")
+		s.fatal("protocol error: mtime.sec not present")
 	}
 	return &stamps{time.Unix(m, mu*1000), time.Unix(a, au*1000)}
 }
@@ -318,8 +316,12 @@ func (s *session) announced(line, target string, at *stamps, depth int) {
 	mode, err := strconv.ParseUint(modeText, 8, 32)
 	size, err2 := strconv.ParseInt(sizeText, 10, 64)
 	switch {
-	case !ok || err != nil || err2 != nil || mode > 0o7777 || len(modeText) != 4 || size < 0:
-		s.fatal("protocol error: malformed line")
+	case err != nil || mode > 0o7777 || len(modeText) != 4:
+		s.fatal("protocol error: bad mode")
+	case err2 != nil || size < 0:
+		s.fatal("protocol error: size not present")
+	case !ok:
+		s.fatal("protocol error: size not delimited")
 	case name == "" || name == "." || name == ".." || strings.ContainsRune(name, '/'):
 		s.fatal("error: unexpected filename: %s", name)
 	case line[0] == 'D' && (!s.recursive || depth > maxDepth):
