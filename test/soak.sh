@@ -25,6 +25,8 @@ for f in "${fuzzers[@]}"; do
 	run "$package $name for $((each > 5 ? each : 5)) s" go test -run '^$' -fuzz "^$name\$" -fuzztime "$((each > 5 ? each : 5))s" "$package"
 done
 
+run "CPython's own tests" test/cpython/run.sh
+
 race=$(mktemp -d)
 trap 'rm -rf "$race"' EXIT
 run "build with the race detector" go build -race -trimpath -o "$race/agentrun" ./cmd/agentrun

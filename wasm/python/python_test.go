@@ -131,10 +131,15 @@ func start(t testing.TB, s *proc.Sandbox, o io.Writer, stdin string, args ...str
 	return startWith(t, s, o, o, stdin, args...)
 }
 
+// rootOf describes a process without a parent.
+func rootOf(s *proc.Sandbox, o, e io.Writer, stdin string, args ...string) proc.Root {
+	return proc.Root{Args: args, Dir: "/work", Env: []string{"PATH=/bin", "HOME=/home/user"}, Cred: vfs.Cred{UID: 1000, GID: 1000, Umask: 0o022},
+		Files: map[int]vfs.File{0: proc.NewInput(strings.NewReader(stdin), false), 1: s.NewOutput(o, false), 2: s.NewOutput(e, false)}}
+}
+
 func startWith(t testing.TB, s *proc.Sandbox, o, e io.Writer, stdin string, args ...string) *proc.Process {
 	t.Helper()
-	p, err := s.NewProcess(proc.Root{Args: args, Dir: "/work", Env: []string{"PATH=/bin", "HOME=/home/user"}, Cred: vfs.Cred{UID: 1000, GID: 1000, Umask: 0o022},
-		Files: map[int]vfs.File{0: proc.NewInput(strings.NewReader(stdin), false), 1: s.NewOutput(o, false), 2: s.NewOutput(e, false)}})
+	p, err := s.NewProcess(rootOf(s, o, e, stdin, args...))
 	if err != nil {
 		t.Fatal(err)
 	}

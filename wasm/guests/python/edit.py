@@ -60,6 +60,9 @@ edit("Modules/signalmodule.c", """    _Py_CHECK_EMSCRIPTEN_SIGNALS();
     /*
      * The is_tripped""")
 
+edit("Modules/posixmodule.h", """#if defined(PYPTHREAD_SIGMASK) || defined(HAVE_SIGWAIT)""", """#if 1 || defined(HAVE_SIGWAIT)""")
+edit("Modules/signalmodule.c", "#if defined(HAVE_PTHREAD_SIGMASK) && !defined(HAVE_BROKEN_PTHREAD_SIGMASK)", "#if 1")
+
 # What the entry points of _agentrun.c call.
 edit("Python/pylifecycle.c", "static PyStatus init_sys_streams(PyThreadState *tstate);\n", """static PyStatus init_sys_streams(PyThreadState *tstate);
 PyStatus _PyAgentrun_InitStreams(PyThreadState *tstate) { return init_sys_streams(tstate); }

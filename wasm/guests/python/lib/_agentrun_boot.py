@@ -238,7 +238,7 @@ def _end():
     main = sys.modules.get("__main__")
     for name, module in reversed(list(sys.modules.items())):
         if name not in _base and module is not main and hasattr(module, "__dict__") and not name.startswith("_agentrun"):
-            if not str(getattr(module, "__file__", "") or "").startswith(_LIBRARY):
+            if not str(getattr(module, "__file__", None) or _LIBRARY).startswith(_LIBRARY):
                 _doomed.append(module)
     if main is not None:
         _agentrun.clear_module(main)
@@ -297,3 +297,35 @@ def run():
     except BaseException:
         sys.excepthook(*sys.exc_info())
     return status
+
+
+def session():
+    _begin(_request())
+    _agentrun.set_entry(_step)
+    return 0
+
+
+def _step():
+    """Executes one piece of code of a session: '+' before it says that this is a copy since the last one."""
+    request = _decode(_agentrun.call(REQUEST))
+    main = sys.modules["__main__"].__dict__
+    try:
+        if request[0] == "+":
+            forked()
+        tree = compile(request[1:], "<session>", "exec", 0x400)  # ast.PyCF_ONLY_AST
+        last = tree.body.pop() if tree.body and type(tree.body[-1]).__name__ == "Expr" else None
+        if tree.body:
+            exec(compile(tree, "<session>", "exec"), main)
+        if last is not None:
+            import _ast
+            exec(compile(_ast.Interactive([last]), "<session>", "single"), main)
+        status = 0
+    except SystemExit as e:
+        status = e.code if isinstance(e.code, int) else 0 if e.code is None else 1
+        if status == 1 and not isinstance(e.code, int):
+            print(e.code, file=sys.stderr)
+    except BaseException as e:
+        status = 1
+        sys.excepthook(type(e), e, e.__traceback__ and e.__traceback__.tb_next)
+    _flush()
+    return status & 0xFF
