@@ -30,7 +30,7 @@ type frames struct {
 }
 
 // places are where things of an instance are in the host's memory.
-type places [4]struct{ lo, hi uint64 }
+type places [4]codeRange
 
 const (
 	ofStack = iota
@@ -42,8 +42,8 @@ const (
 // move returns a word as it is to be in an instance that has its things elsewhere.
 func (from *places) move(v uint64, to *places) uint64 {
 	for i := range from {
-		if r := &from[i]; v >= r.lo && v < r.hi {
-			return v - r.lo + to[i].lo
+		if r := &from[i]; v >= r.Lo && v < r.Hi {
+			return v - r.Lo + to[i].Lo
 		}
 	}
 	return v
@@ -58,8 +58,8 @@ func (f *frames) moveOdd(stack []byte, to *places) {
 			continue
 		}
 		for k := ofContext; k <= ofResults; k++ {
-			if v == f.at[k].lo && f.at[k].hi > v {
-				binary.LittleEndian.PutUint64(stack[i:], to[k].lo)
+			if v == f.at[k].Lo && f.at[k].Hi > v {
+				binary.LittleEndian.PutUint64(stack[i:], to[k].Lo)
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func (r *Runtime) engine(call api.Function, s experimental.Snapshot) (*engineLay
 func (in *Instance) places(l *engineLayout, c *call) (p places) {
 	e := pointer(c.f)
 	put := func(i int, lo unsafe.Pointer, n uint64) {
-		p[i].lo, p[i].hi = uint64(uintptr(lo)), uint64(uintptr(lo))+n
+		p[i].Lo, p[i].Hi = uint64(uintptr(lo)), uint64(uintptr(lo))+n
 	}
 	put(ofContext, unsafe.Add(e, l.context), uint64(l.contextSize))
 	opaque := *at[[]byte](*at[unsafe.Pointer](e, l.parent), l.opaque)
@@ -162,7 +162,7 @@ func (in *Instance) frames() (*frames, error) {
 	b := pointer(s)
 	f := &frames{at: in.places(l, c), fp: uint64(*at[uintptr](b, l.fp)), size: uint64(len(*at[[]byte](b, l.stack))), returns: *at[uintptr](b, l.returns)}
 	sp, top := *at[uintptr](b, l.sp), *at[uintptr](b, l.top)
-	f.at[ofStack].lo, f.at[ofStack].hi = uint64(sp), uint64(top)
+	f.at[ofStack].Lo, f.at[ofStack].Hi = uint64(sp), uint64(top)
 	stack := *at[[]byte](b, l.stack)
 	low := uintptr(unsafe.Pointer(unsafe.SliceData(stack)))
 	f.words = make([]uint64, (top-sp)/8)
@@ -183,10 +183,10 @@ func (f *frames) replace(in *Instance, c *call, s experimental.Snapshot) error {
 	low := uintptr(unsafe.Pointer(unsafe.SliceData(stack)))
 	// The stack's top has to be aligned as it was.
 	top := (low + uintptr(len(stack)) - stackAlign) &^ (stackAlign - 1)
-	top += uintptr(f.at[ofStack].hi) & (stackAlign - 1)
+	top += uintptr(f.at[ofStack].Hi) & (stackAlign - 1)
 	sp := top - uintptr(8*len(f.words))
 	to := in.places(l, c)
-	to[ofStack].lo, to[ofStack].hi = uint64(sp), uint64(top)
+	to[ofStack].Lo, to[ofStack].Hi = uint64(sp), uint64(top)
 	for i, v := range f.words {
 		*at[uint64](unsafe.Pointer(unsafe.SliceData(stack)), sp-low+uintptr(8*i)) = f.at.move(v, &to)
 	}

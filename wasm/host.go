@@ -36,8 +36,17 @@ func (h hostFunc) wrap() api.GoModuleFunction {
 	if h.results == "" {
 		return api.GoModuleFunc(func(ctx context.Context, _ api.Module, s []uint64) { f(instanceOf(ctx), s) })
 	}
-	plain := func(in *Instance, s []uint64) {
-		err := f(in, s)
+	plain := h.plain()
+	if h.rests() {
+		return api.GoModuleFunc(func(ctx context.Context, _ api.Module, s []uint64) { instanceOf(ctx).rest(h.name, plain, s) })
+	}
+	return api.GoModuleFunc(func(ctx context.Context, _ api.Module, s []uint64) { plain(instanceOf(ctx), s) })
+}
+
+// plain is the function with an error as the guest wants it.
+func (h hostFunc) plain() func(in *Instance, s []uint64) {
+	return func(in *Instance, s []uint64) {
+		err := h.f(in, s)
 		if err == nil {
 			s[0] = 0
 			return
@@ -49,10 +58,21 @@ func (h hostFunc) wrap() api.GoModuleFunction {
 		}
 		s[0] = uint64(wasiErrno(no))
 	}
-	if h.rests() {
-		return api.GoModuleFunc(func(ctx context.Context, _ api.Module, s []uint64) { instanceOf(ctx).rest(plain, s) })
+}
+
+// restingFunc finds a function in which guests rest by its name.
+func restingFunc(name string) func(in *Instance, s []uint64) {
+	if name == rewrite.TickName {
+		return tickAgain
 	}
-	return api.GoModuleFunc(func(ctx context.Context, _ api.Module, s []uint64) { plain(instanceOf(ctx), s) })
+	for _, m := range hostModules() {
+		for _, h := range m.functions {
+			if h.name == name && h.rests() {
+				return h.plain()
+			}
+		}
+	}
+	return nil
 }
 
 // rests tells whether a guest may be captured while it waits in the function: its copy calls it again with the same arguments. So it does

@@ -35,8 +35,9 @@ type Live struct {
 
 // pending is the host function that a guest is in: what a copy calls again.
 type pending struct {
-	f func(in *Instance, s []uint64)
-	s []uint64 // its arguments, on the guest's stack
+	name string
+	f    func(in *Instance, s []uint64)
+	s    []uint64 // its arguments, on the guest's stack
 }
 
 // instanceOf finds the instance that called a host function.
@@ -58,12 +59,12 @@ func (c *callContext) Value(key any) any {
 }
 
 // rest runs a host function in which the guest may be captured.
-func (in *Instance) rest(f func(in *Instance, s []uint64), s []uint64) {
+func (in *Instance) rest(name string, f func(in *Instance, s []uint64), s []uint64) {
 	if in.resuming != nil { // restore rests already
 		f(in, s)
 		return
 	}
-	in.pending = pending{f, s}
+	in.pending = pending{name, f, s}
 	err := in.p.Rest(func() error {
 		f(in, s)
 		return nil
@@ -81,7 +82,7 @@ func (in *Instance) safe(v uint64) {
 		return
 	}
 	in.tickArg[0] = v
-	in.pending = pending{tickAgain, in.tickArg[:]}
+	in.pending = pending{rewrite.TickName, tickAgain, in.tickArg[:]}
 	in.p.Rest(nil)
 	in.pending = pending{}
 }
@@ -104,7 +105,7 @@ func (in *Instance) Live() (*Live, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.frames, l.pending.f, l.args, l.results, l.meter = f, in.pending.f, slices.Clone(in.pending.s), in.running.results, in.meter.Get()
+		l.frames, l.pending, l.args, l.results, l.meter = f, pending{in.pending.name, in.pending.f, nil}, slices.Clone(in.pending.s), in.running.results, in.meter.Get()
 	}
 	s, err := in.snapshot()
 	if err != nil {
@@ -173,7 +174,7 @@ func (in *Instance) restore(ctx context.Context) {
 	// Copies go apart here: the guest is told, so that it seeds anew.
 	in.host.forked = true
 	args := slices.Clone(l.args)
-	in.pending = pending{l.pending.f, args}
+	in.pending = pending{l.pending.name, l.pending.f, args}
 	err := in.p.Rest(func() error {
 		l.pending.f(in, args)
 		return nil

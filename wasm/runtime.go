@@ -164,6 +164,7 @@ type Module struct {
 	ready   []*Instance // idle; nobody is bound to them
 	filling bool        // a goroutine makes more
 	drained bool
+	native  machineCode
 	uses    int  // instances, and calls that were captured
 	dropped bool // its code goes with the last use
 }

@@ -99,6 +99,11 @@ func (e *Engine) restore(kind string, data []byte) (proc.State, error) {
 	if e.o.Restore != nil {
 		return e.o.Restore(kind, data)
 	}
+	if g, ok := e.o.Commands.(interface {
+		Restore(kind string, data []byte) (proc.State, error)
+	}); ok {
+		return g.Restore(kind, data)
+	}
 	return nil, errs.Msg(errs.Unsupported, "restore", kind, "no program of this engine saved that")
 }
 

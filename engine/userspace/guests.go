@@ -102,6 +102,11 @@ func loadOf(c proc.Commands, load func(*proc.Process, string, []byte) (proc.Prog
 	return load
 }
 
+// Restore takes what running interpreters have saved, on this host and with the same CacheDir.
+func (g *Guests) Restore(kind string, data []byte) (proc.State, error) {
+	return g.python.Restore(kind, data)
+}
+
 // Mounts returns the filesystems that the programs need.
 func (g *Guests) Mounts() []vfs.Mount {
 	library := g.python.Library()

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"agentrun.dev/proc"
 	"agentrun.dev/vfs"
 	"agentrun.dev/vfs/memfs"
+	"agentrun.dev/wasm/python"
 )
 
 // freeze makes an image of a sandbox at this moment.
@@ -218,4 +222,75 @@ func TestFork(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHibernate saves a running script, loads it again, in another runtime too, and goes on.
+func TestHibernate(t *testing.T) {
+	s := sandbox(t, proc.Limits{})
+	write(t, s, "script.py", forkable+forkScripts["asyncio"])
+	var out bytes.Buffer
+	p := start(t, s, &out, "", "python3", "script.py")
+	appears(t, s, "ready")
+	im := freeze(t, s)
+	var saved bytes.Buffer
+	if err := im.Save(&saved, nil); err != nil {
+		t.Fatal(err)
+	}
+	other := newInterpreter()
+	t.Cleanup(other.Close)
+	for i, in := range []*python.Interpreter{interpreter(), other} {
+		again, err := proc.LoadImage(bytes.NewReader(saved.Bytes()), in.Restore)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := copyOf(t, s, again)
+		write(t, c, "go", fmt.Sprint("copy ", i))
+		if text := appears(t, c, "out"); !strings.HasPrefix(text, fmt.Sprintf("copy %d ['a', 'b'] [1, 2] 0.", i)) {
+			t.Errorf("%d: %q", i, text)
+		}
+		if q := c.Lookup(p.Pid()); q != nil {
+			<-q.Done()
+		}
+		again.Close()
+	}
+	thaw := exec.Command(os.Args[0], "-test.run=^TestThaw$", "-test.v")
+	file := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(file, saved.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	thaw.Env = append(os.Environ(), "AGENTRUN_TEST_IMAGE="+file)
+	if text, err := thaw.CombinedOutput(); err != nil || !strings.Contains(string(text), "copy of another process ['a', 'b'] [1, 2] 0.") {
+		t.Errorf("another process: %v\n%s", err, text)
+	}
+	// Whoever changes a byte of it isn't obeyed.
+	bad := bytes.Clone(saved.Bytes())
+	bad[len(bad)/2] ^= 1
+	if im, err := proc.LoadImage(bytes.NewReader(bad), interpreter().Restore); err == nil {
+		im.Close()
+		t.Error("a changed image was taken")
+	}
+	p.Post(proc.SIGKILL)
+	<-p.Done()
+}
+
+// TestThaw is what TestHibernate runs in another process of the host.
+func TestThaw(t *testing.T) {
+	name := os.Getenv("AGENTRUN_TEST_IMAGE")
+	if name == "" {
+		return
+	}
+	saved, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sandbox(t, proc.Limits{}) // for its files
+	write(t, s, "log", "")
+	im, err := proc.LoadImage(bytes.NewReader(saved), interpreter().Restore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	c := copyOf(t, s, im)
+	write(t, c, "go", "copy of another process")
+	fmt.Println(appears(t, c, "out"))
 }

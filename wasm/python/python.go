@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"agentrun.dev/errs"
 	"agentrun.dev/proc"
 	"agentrun.dev/vfs"
 	"agentrun.dev/wasm"
@@ -103,15 +104,7 @@ func (in *Interpreter) Run(p *proc.Process) int {
 		return fail(err)
 	}
 	req, ok := parse(p.Args()[1:], p.Environ())
-	c := wasm.Config{Call: func(p *proc.Process, op uint32, data []byte) ([]byte, error) {
-		switch {
-		case op == callRequest:
-			return req.encode(p.Args()), nil
-		case op >= callConnect && op <= callFile:
-			return in.network(p, op, data), nil
-		}
-		return nil, syscall.ENOSYS
-	}}
+	c := in.config(&req)
 	g, entry := (*wasm.Instance)(nil), "agentrun_run"
 	if !ok || in.venv(p) {
 		g, err = m.Instantiate(p, c)
@@ -123,16 +116,47 @@ func (in *Interpreter) Run(p *proc.Process) int {
 	if err != nil {
 		return fail(err)
 	}
-	return p.RunAs(g.Task(entry, func(p *proc.Process, result []uint64, err error) int {
-		in.hangUp(p)
+	return p.RunAs(g.Task(entry, in.end).SaveAs(kind))
+}
+
+// kind is who saves running interpreters.
+const kind = "python"
+
+// Restore returns the state of a running interpreter that was saved (proc.Saver) by this kind.
+func (in *Interpreter) Restore(k string, data []byte) (proc.State, error) {
+	if k != kind {
+		return nil, errs.Msg(errs.Unsupported, "restore", k, "not saved by python3")
+	}
+	m, err := in.module()
+	if err != nil {
+		return nil, err
+	}
+	return m.Restore(kind, data, in.config(&request{}), in.end)
+}
+
+// config is how programs run; req is what the interpreter is told when it begins.
+func (in *Interpreter) config(req *request) wasm.Config {
+	return wasm.Config{Call: func(p *proc.Process, op uint32, data []byte) ([]byte, error) {
 		switch {
-		case err != nil:
-			return ended(p, err)
-		case len(result) == 0:
-			return 0
+		case op == callRequest:
+			return req.encode(p.Args()), nil
+		case op >= callConnect && op <= callFile:
+			return in.network(p, op, data), nil
 		}
-		return int(int32(result[0])) & 0xff
-	}))
+		return nil, syscall.ENOSYS
+	}}
+}
+
+// end makes an exit status of how the interpreter ended.
+func (in *Interpreter) end(p *proc.Process, result []uint64, err error) int {
+	in.hangUp(p)
+	switch {
+	case err != nil:
+		return ended(p, err)
+	case len(result) == 0:
+		return 0
+	}
+	return int(int32(result[0])) & 0xff
 }
 
 // ended returns the exit status of a process whose interpreter didn't return.

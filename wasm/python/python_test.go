@@ -34,7 +34,9 @@ func (c commands) Names() []string {
 	return out
 }
 
-var interpreter = sync.OnceValue(func() *python.Interpreter {
+var interpreter = sync.OnceValue(newInterpreter)
+
+func newInterpreter() *python.Interpreter {
 	dial := func(ctx context.Context, p *proc.Process, network, addr string) (net.Conn, error) {
 		if d, ok := p.Sandbox().Services().(dialer); ok {
 			return d(ctx, network, addr)
@@ -48,7 +50,7 @@ var interpreter = sync.OnceValue(func() *python.Interpreter {
 		}
 		return wasm.New(wasm.Options{CacheDir: filepath.Join(cache, "agentrun-test", "wasm")})
 	})})
-})
+}
 
 // programs are python3 and a few commands.
 func programs() commands {
