@@ -42,6 +42,7 @@ b" ${x//a/b} ${#x} "${a[@]}" $'\t' $"loc" 'sq'
 #### debug commands
 trap 'echo "[$BASH_COMMAND]"' DEBUG; { echo a; echo b; }; (echo c); x=$(echo d) y=2; a=(1 2); for i in a "b c"; do :; done; for ((i=0;i<1;i++)); do :; done; case x in y) ;; esac; echo a | cat; [[ a && b ]]; (( 1 + 2 )); echo > /dev/null 2>&1; f() { echo in; }; f x y; select q in a; do break; done <<<1; while false; do :; done; ! false; if :; then :; fi; cat <<EQ
 x
+EQ
 :
 #### xtrace
 exec 2>&1
