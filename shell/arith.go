@@ -88,6 +88,8 @@ func (p *arithParser) next() {
 	for p.i < len(p.s) && strings.IndexByte(" \t\n\r", p.s[p.i]) >= 0 {
 		p.i++
 	}
+	value := p.kind == 'n' || p.kind == 'v' || p.kind == 'o' && (p.tok == ")" || p.tok == "]")
+	number := p.kind == 'n'
 	p.at = p.i
 	if p.i >= len(p.s) {
 		p.kind, p.tok = 0, ""
@@ -116,7 +118,7 @@ func (p *arithParser) next() {
 		p.tok, p.kind, p.i = p.s[p.i:j], 'v', j
 	default:
 		for _, op := range [...]string{"<<=", ">>=", "**", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="} {
-			if strings.HasPrefix(p.s[p.i:], op) {
+			if strings.HasPrefix(p.s[p.i:], op) && !(number && (op == "++" || op == "--")) {
 				p.tok, p.kind = op, 'o'
 				p.i += len(op)
 				return
@@ -125,7 +127,11 @@ func (p *arithParser) next() {
 		p.tok, p.kind = string(c), 'o'
 		p.i++
 		if strings.IndexByte("+-*/%<>=!&|^~?:,()", c) < 0 {
-			p.fail("syntax error: invalid arithmetic operator")
+			if value {
+				p.fail("syntax error: invalid arithmetic operator")
+			} else {
+				p.fail("syntax error: operand expected")
+			}
 		}
 	}
 }

@@ -154,7 +154,7 @@ func builtinReturn(sh *Shell, args []string) int {
 			st = 2
 		case len(args) > 1:
 			sh.errorf("return: too many arguments")
-			return 1
+			panic(abort{kind: abortDiscard, status: 1})
 		default:
 			st = int(n & 0xff)
 		}

@@ -141,6 +141,15 @@ func (r *reader) unexpected() {
 	}
 }
 
+// missing refuses the next token where a word must stand: the end of the text ends the line, too.
+func (r *reader) missing() {
+	if t := r.peek(); r.err == nil && t.kind == tokEOF && !strings.HasSuffix(r.src, "\n") {
+		r.fail(&readError{text: "syntax error near unexpected token `newline'", line: r.lineAt(t.from), near: true})
+		return
+	}
+	r.unexpected()
+}
+
 // deeper counts nesting; false means too much of it.
 func (r *reader) deeper() bool {
 	if r.depth++; r.depth > maxNesting {

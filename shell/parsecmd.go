@@ -266,7 +266,7 @@ func (r *reader) redirect() *syntax.Redirect {
 		return d
 	}
 	if w.kind != tokWord {
-		r.unexpected()
+		r.missing()
 		return nil
 	}
 	r.take()
@@ -278,7 +278,7 @@ func (r *reader) redirect() *syntax.Redirect {
 func (r *reader) docWord(d *syntax.Redirect) {
 	t := r.peek()
 	if t.kind != tokWord {
-		r.unexpected()
+		r.missing()
 		return
 	}
 	r.take()
@@ -611,7 +611,7 @@ func (r *reader) forClause(t token) syntax.Command {
 		r.gotOp(";")
 	} else {
 		if n.kind != tokWord {
-			r.unexpected()
+			r.missing()
 			return c
 		}
 		r.take()
@@ -797,7 +797,7 @@ func (r *reader) functionWord(t token) syntax.Command {
 	r.assignOK = false
 	n := r.peek()
 	if n.kind != tokWord {
-		r.unexpected()
+		r.missing()
 		return &syntax.Block{}
 	}
 	r.take()
@@ -820,7 +820,7 @@ func (r *reader) coproc(t token) syntax.Command {
 	c := &syntax.CoprocClause{Coproc: r.pos(t.from)}
 	n := r.peek()
 	if n.kind == tokNewline || n.kind == tokEOF {
-		r.unexpected()
+		r.missing()
 		return c
 	}
 	if n.kind == tokWord && n.assign == nil && !isKeyword(n.text) {

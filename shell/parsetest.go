@@ -95,7 +95,11 @@ func (r *reader) testTerm() syntax.TestExpr {
 		e := r.peek()
 		x.Rparen = r.pos(e.from)
 		if !r.gotOp(")") {
-			r.testError(e, "unexpected token `%s', expected `)'", "expected `)'")
+			plain := "expected `)'"
+			if e.text == "]]" {
+				plain = "unexpected token `]]', expected `)'"
+			}
+			r.testError(e, "unexpected token `%s', expected `)'", plain)
 		}
 		return x
 	case t.kind != tokWord || t.text == "]]":
@@ -161,7 +165,10 @@ func (r *reader) testBinary(left token) syntax.TestExpr {
 	w := r.peek()
 	r.regex = false
 	if w.kind != tokWord || w.text == "]]" {
-		r.testError(token{kind: tokOp, text: w.text, from: w.from}, "unexpected argument `%s' to conditional binary operator", "")
+		if w.kind != tokEOF && w.kind != tokNewline {
+			w.kind = tokOp
+		}
+		r.testError(token{kind: w.kind, text: w.text, from: w.from}, "unexpected argument `%s' to conditional binary operator", "")
 		if r.err != nil {
 			r.err.near = false
 		}

@@ -18,7 +18,7 @@ func builtinShift(sh *Shell, args []string) int {
 		}
 		if len(args) > 1 {
 			sh.errorf("shift: too many arguments")
-			return 1
+			panic(abort{kind: abortDiscard, status: 1})
 		}
 		if v < 0 {
 			sh.errorf("shift: %s: shift count out of range", args[0])

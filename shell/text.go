@@ -421,7 +421,9 @@ func (r *textReader) syntaxError(rd *reader) bool {
 		return true
 	}
 	if err.quiet { // bash takes this for the end of the text
-		r.text, r.input = "", false
+		if r.text, r.input = "", false; r.eval {
+			sh.status = 2
+		}
 		r.eof, r.bad = true, true
 		return false
 	}

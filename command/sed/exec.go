@@ -174,6 +174,9 @@ func (x *executor) fetch(add bool) bool {
 		}
 	} else {
 		x.space.text = append(x.space.text[:0], line...)
+		if x.space.text == nil {
+			x.space.text = []byte{} // an empty line; nil is one that was deleted
+		}
 	}
 	x.space.chomped = chomped
 	return true
