@@ -8,6 +8,7 @@ import (
 	"agentrun.dev/command/coreutils"
 	"agentrun.dev/command/diff"
 	"agentrun.dev/command/dump"
+	"agentrun.dev/command/ed"
 	"agentrun.dev/command/file"
 	"agentrun.dev/command/find"
 	"agentrun.dev/command/git"
@@ -69,6 +70,7 @@ var list = []Command{
 	{"dos2unix", text.Dos2unix},
 	{"du", coreutils.Du},
 	{"echo", coreutils.Echo},
+	{"ed", ed.Ed},
 	{"egrep", grep.Egrep},
 	{"env", coreutils.Env},
 	{"expand", coreutils.Expand},
