@@ -74,6 +74,9 @@ type Process struct {
 	cloner  atomic.Bool  // prog is a Cloner
 	limited atomic.Bool  // writes look at rlimits
 
+	stepped int           // since Share was last called; the program's own goroutine's
+	slice   time.Duration // when the present slice of computing began, likewise
+
 	memMu   sync.Mutex
 	memory  int64 // charged
 	memOver bool  // it has ended: nothing is charged any more
@@ -334,12 +337,16 @@ func (p *Process) Signaled() int {
 }
 
 // Step counts n steps of metered work. An error means that the process must end: it was killed, or the sandbox's budget
-// is used up, which kills it with XCPU.
+// is used up, which kills it with XCPU. Only the program's own goroutine calls it.
 func (p *Process) Step(n int) error {
 	if p.attn.Load() != 0 {
 		if err := p.gate(); err != nil {
 			return err
 		}
+	}
+	if p.stepped += n; p.stepped >= shareSteps {
+		p.stepped = 0
+		p.Share()
 	}
 	if l := p.sb.limits.Steps; l > 0 && p.sb.steps.Add(int64(n)) > l {
 		p.sb.exceed("steps")

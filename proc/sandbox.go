@@ -4,6 +4,7 @@ import (
 	"context"
 	cryptorand "crypto/rand"
 	"io"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,6 +77,7 @@ type Sandbox struct {
 	hostname string
 	clock    func() time.Time
 	booted   time.Time
+	started  time.Time // by this host's monotonic clock
 	ctx      context.Context
 	cancel   context.CancelFunc
 
@@ -89,6 +91,8 @@ type Sandbox struct {
 	memory, memoryPeak, cpu atomic.Int64
 	exceeded, defect        atomic.Pointer[string]
 	pipeIDs                 atomic.Uint64
+	shared                  atomic.Int64 // when what was computed so far would have been by as many processors as are the sandbox's, in nanoseconds since started
+	processors              int          // that it may keep busy
 
 	cycle   atomic.Pointer[cycle]
 	freezer chan struct{} // holds a token while a freeze is under way or in force
@@ -127,7 +131,7 @@ func New(o Options) (*Sandbox, error) {
 	if s.rand == nil {
 		s.rand = cryptorand.Reader
 	}
-	s.booted = s.clock()
+	s.booted, s.started, s.processors = s.clock(), time.Now(), shareOf(runtime.GOMAXPROCS(0))
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }

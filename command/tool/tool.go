@@ -104,6 +104,7 @@ func (t *T) FailStatus(status int) { t.fail = status }
 
 // Check unwinds when the process has been killed.
 func (t *T) Check() {
+	t.Share()
 	if t.Context().Err() != nil {
 		t.Out = bufio.NewWriterSize(io.Discard, 16)
 		panic(unwind{128 + int(syscall.SIGKILL)})
