@@ -26,6 +26,7 @@ import (
 	"agentrun.dev/command/tree"
 	"agentrun.dev/command/web"
 	"agentrun.dev/command/world"
+	"agentrun.dev/command/yq"
 )
 
 // list is every command that there is. It is never changed.
@@ -224,6 +225,7 @@ var list = []Command{
 	{"xzcat", compress.Xzcat},
 	{"xzgrep", compress.Zgrep},
 	{"yes", coreutils.Yes},
+	{"yq", yq.Yq},
 	{"zcat", compress.Zcat},
 	{"zegrep", compress.Zegrep},
 	{"zfgrep", compress.Zfgrep},

@@ -489,9 +489,9 @@ func (g *wgetFetch) progress(n, length int64, took time.Duration) {
 		}
 		done := min((line+1)*perLine*perDot, n)
 		if length > 0 {
-			g.w.say(" %3d%%", done*100/length)
+			g.w.say("%3d%%", done*100/length)
 		} else if length == 0 {
-			g.w.say(" 100%%")
+			g.w.say("100%%")
 		}
 		g.w.say(" %5s", shortRate(n, took))
 		if done >= n {

@@ -1,0 +1,208 @@
+package yq
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// decodeJSON reads all JSON values of a text, keeping the order of keys and the spelling of numbers.
+func decodeJSON(text string, doc *document) ([]*node, error) {
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber()
+	var docs []*node
+	for i := 0; ; i++ {
+		n, err := decodeJSONValue(dec, 0)
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("json: %w", err)
+		}
+		d := *doc
+		d.index = i
+		n.doc = &d
+		docs = append(docs, n)
+	}
+}
+
+func decodeJSONValue(dec *json.Decoder, depth int) (*node, error) {
+	t, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	if depth > maxDepth {
+		return nil, errors.New("document nested too deeply")
+	}
+	switch v := t.(type) {
+	case json.Delim:
+		n := newSeq()
+		if v == '{' {
+			n = newMap()
+		}
+		for dec.More() {
+			var key *node
+			if v == '{' {
+				k, err := dec.Token()
+				if err != nil {
+					return nil, unexpected(err)
+				}
+				key = str(k.(string))
+			}
+			e, err := decodeJSONValue(dec, depth+1)
+			if err != nil {
+				return nil, unexpected(err)
+			}
+			if key != nil {
+				setKey(n, key, e)
+			} else {
+				n.add(e)
+			}
+		}
+		_, err := dec.Token()
+		return n, unexpected(err)
+	case string:
+		return str(v), nil
+	case json.Number:
+		if strings.ContainsAny(v.String(), ".eE") {
+			return scalar("!!float", v.String()), nil
+		}
+		return scalar("!!int", v.String()), nil
+	case bool:
+		return boolean(v), nil
+	}
+	return null(), nil
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func encodeJSONResult(n *node, o *options) (string, error) {
+	if t := n.target(); t.kind == scalarKind && o.unwrap {
+		return t.value + "\n", nil
+	}
+	var b bytes.Buffer
+	budget := maxExploded
+	if err := writeJSON(&b, n, strings.Repeat(" ", o.indent), "", &budget); err != nil {
+		return "", err
+	}
+	return b.String() + "\n", nil
+}
+
+// writeJSON renders a node. budget counts what aliases multiply.
+func writeJSON(b *bytes.Buffer, n *node, indent, at string, budget *int) error {
+	if *budget--; *budget < 0 && n.kind == aliasKind || len(at) > maxDepth*maxIndent {
+		return errors.New("aliases expand to too much")
+	}
+	n = n.target()
+	switch n.kind {
+	case mapKind, seqKind:
+		if n.kind == mapKind {
+			var err error
+			if n, err = withoutMerges(n); err != nil {
+				return err
+			}
+		}
+		open, end := "[", "]"
+		if n.kind == mapKind {
+			open, end = "{", "}"
+		}
+		if len(n.content) == 0 {
+			b.WriteString(open + end)
+			return nil
+		}
+		b.WriteString(open)
+		inner := at + indent
+		for i, e := range n.content {
+			if n.kind == mapKind && i%2 == 1 {
+				b.WriteByte(':')
+				if indent != "" {
+					b.WriteByte(' ')
+				}
+			} else {
+				if i > 0 {
+					b.WriteByte(',')
+				}
+				if indent != "" {
+					b.WriteString("\n" + inner)
+				}
+			}
+			if n.kind == mapKind && i%2 == 0 {
+				b.WriteString(jsonString(e.target().value))
+				continue
+			}
+			if err := writeJSON(b, e, indent, inner, budget); err != nil {
+				return err
+			}
+		}
+		if indent != "" {
+			b.WriteString("\n" + at)
+		}
+		b.WriteString(end)
+		return nil
+	}
+	s, err := jsonScalar(n)
+	b.WriteString(s)
+	return err
+}
+
+// withoutMerges is a map with its merge keys dissolved.
+func withoutMerges(n *node) (*node, error) {
+	for i := 0; i < len(n.content); i += 2 {
+		if n.content[i].tag == "!!merge" {
+			c := n.copy()
+			budget := maxExploded
+			return c, c.explode(0, &budget)
+		}
+	}
+	return n, nil
+}
+
+func jsonScalar(n *node) (string, error) {
+	switch n.typ() {
+	case "!!null":
+		return "null", nil
+	case "!!bool":
+		return strconv.FormatBool(n.truthy()), nil
+	case "!!int":
+		v, _, err := parseInt(n.value)
+		if err != nil {
+			if _, err2 := parseFloat(n.value); err2 == nil {
+				return strings.TrimPrefix(n.value, "+"), nil // too large for the machine, not for JSON
+			}
+			return "", err
+		}
+		return strconv.FormatInt(v, 10), nil
+	case "!!float":
+		f, err := parseFloat(n.value)
+		if err != nil {
+			return "", err
+		}
+		if math.IsInf(f, 0) || math.IsNaN(f) {
+			return "", fmt.Errorf("json: unsupported value: %v", f)
+		}
+		if json.Valid([]byte(n.value)) {
+			return n.value, nil
+		}
+		out, err := json.Marshal(f)
+		return string(out), err
+	}
+	return jsonString(n.value), nil
+}
+
+func jsonString(s string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.Encode(s)
+	return strings.TrimSuffix(b.String(), "\n")
+}
