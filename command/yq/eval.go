@@ -126,7 +126,7 @@ func (c context) variable(name string) ([]*node, error) {
 			return v.nodes, nil
 		}
 	}
-	return nil, fmt.Errorf("variable '%s' not found", name)
+	return nil, nil
 }
 
 // bind evaluates "left as $x | right" for each value, or "left ref $x | right" with the nodes themselves.
@@ -362,7 +362,8 @@ func step(n, key *node, literal, optional bool) ([]*node, error) {
 	}
 	switch n.kind {
 	case mapKind:
-		list := stepMap(n, key, literal)
+		budget := maxExploded
+		list := stepMap(n, key, literal, 0, &budget)
 		if len(list) == 0 && (literal || !strings.ContainsAny(key.value, "*?")) {
 			return made(), nil
 		}
@@ -396,8 +397,11 @@ func step(n, key *node, literal, optional bool) ([]*node, error) {
 }
 
 // stepMap finds the values of the keys that match; merged maps ("<<") are looked at, too.
-func stepMap(n, key *node, literal bool) []*node {
+func stepMap(n, key *node, literal bool, depth int, budget *int) []*node {
 	var list []*node
+	if *budget--; *budget < 0 || depth > maxDepth {
+		return nil // maps that merge themselves, or billions
+	}
 	wild := !literal && strings.ContainsAny(key.value, "*?")
 	for i := 0; i+1 < len(n.content); i += 2 {
 		k, v := n.content[i], n.content[i+1]
@@ -408,7 +412,7 @@ func stepMap(n, key *node, literal bool) []*node {
 			}
 			for _, m := range mergedMaps(v) {
 				if len(list) == 0 || wild {
-					list = append(list, stepMap(m, key, literal)...)
+					list = append(list, stepMap(m, key, literal, depth+1, budget)...)
 				}
 			}
 			continue
@@ -450,6 +454,14 @@ var escapeBrackets = strings.NewReplacer(`\`, `\\`, "[", `\[`)
 
 // splat lists what a map or sequence holds.
 func splat(n *node) []*node {
+	budget := maxExploded
+	return splatMerged(n, 0, &budget)
+}
+
+func splatMerged(n *node, depth int, budget *int) []*node {
+	if *budget--; *budget < 0 || depth > maxDepth {
+		return nil
+	}
 	n = n.target()
 	switch n.kind {
 	case seqKind:
@@ -459,7 +471,7 @@ func splat(n *node) []*node {
 		for i := 1; i < len(n.content); i += 2 {
 			if k := n.content[i-1]; k.tag == "!!merge" {
 				for _, m := range mergedMaps(n.content[i]) {
-					list = append(list, splat(m)...)
+					list = append(list, splatMerged(m, depth+1, budget)...)
 				}
 				continue
 			}

@@ -147,14 +147,20 @@ var propEscape = strings.NewReplacer("\\", "\\\\", "\n", "\\n", "\r", "\\r", "\t
 
 func encodeProps(n *node, o *options) (string, error) {
 	if t := n.target(); t.kind == scalarKind {
-		return t.value + "\n", nil
+		return strings.ReplaceAll(n.leading, docMark+"\n", "") + t.value + "\n", nil
 	}
 	var b strings.Builder
 	if n.leading != "" {
-		b.WriteString(cleanLeading(n.leading))
+		b.WriteString(strings.ReplaceAll(n.leading, docMark+"\n", ""))
+	}
+	if n.leading == "" && n.head != "" {
+		b.WriteString(n.head + "\n")
 	}
 	err := leafWalk(n, nil, "", 0, func(path []string, leaf *node, comment string) error {
 		if comment != "" && comment != n.head {
+			if b.Len() > 0 {
+				b.WriteString("\n")
+			}
 			for line := range strings.SplitSeq(comment, "\n") {
 				b.WriteString("# " + strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "#")) + "\n")
 			}
@@ -172,16 +178,6 @@ func encodeProps(n *node, o *options) (string, error) {
 		return nil
 	})
 	return b.String(), err
-}
-
-func cleanLeading(s string) string {
-	var b strings.Builder
-	for line := range strings.SplitSeq(strings.TrimRight(s, "\n"), "\n") {
-		if strings.HasPrefix(line, "#") {
-			b.WriteString(line + "\n")
-		}
-	}
-	return b.String()
 }
 
 func bracketPath(path []string) string {
@@ -216,7 +212,7 @@ func encodeShell(n *node, o *options) (string, error) {
 		}
 		v := leaf.value
 		if v != "" && strings.IndexFunc(v, func(r rune) bool {
-			return r >= 0x80 || !isWord(byte(r)) && r != '-' && r != '.' && r != '/' && r != ':' && r != '@' && r != '%' && r != '+' && r != '=' && r != ','
+			return r >= 0x80 || !isWord(byte(r)) && r != '-' && r != '.'
 		}) >= 0 {
 			v = "'" + strings.ReplaceAll(v, "'", `'"'"'`) + "'"
 		}

@@ -80,6 +80,28 @@ func decodeFormat(format, text string, doc *document, o *options) ([]*node, erro
 	return nil, fmt.Errorf("unknown input format %s", format)
 }
 
+// exploded is the node with its aliases and merge keys dissolved, for formats that have none; a copy if there are any.
+func (n *node) exploded() (*node, error) {
+	if !n.aliased(0) {
+		return n, nil
+	}
+	c := n.copy()
+	budget := maxExploded
+	return c, c.explode(0, &budget)
+}
+
+func (n *node) aliased(depth int) bool {
+	if n.kind == aliasKind || n.tag == "!!merge" || depth > maxDepth {
+		return true
+	}
+	for _, e := range n.content {
+		if e.aliased(depth + 1) {
+			return true
+		}
+	}
+	return false
+}
+
 // pad completes base64 whose padding is missing.
 func pad(s string) string {
 	if n := len(s) % 4; n > 0 && !strings.HasSuffix(s, "=") {
@@ -90,9 +112,14 @@ func pad(s string) string {
 
 // encodeFormat renders one result.
 func encodeFormat(format string, n *node, o *options) (string, error) {
-	switch format {
-	case "yaml":
+	if format == "yaml" {
 		return encodeYAMLResult(n, o)
+	}
+	n, err := n.exploded()
+	if err != nil {
+		return "", err
+	}
+	switch format {
 	case "json":
 		return encodeJSONResult(n, o)
 	case "props":

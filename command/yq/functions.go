@@ -54,7 +54,7 @@ func makeFunctions() map[string]function {
 		"anchor": mapped(func(_ context, n *node) (*node, error) { return str(n.anchor), nil }),
 		"alias":  mapped(aliasOf), "line": mapped(func(_ context, n *node) (*node, error) { return integer(n.row), nil }),
 		"column": mapped(func(_ context, n *node) (*node, error) { return integer(n.column), nil }),
-		"error":  {1, 1, raise}, "eval": with1(evalText), "with": {2, 2, withPath}, "first": {0, 1, first}, "flatten": {0, 1, flatten},
+		"error":  {1, 1, raise}, "eval": with1(evalText), "with": {2, 2, withPath}, "first": {1, 1, first}, "flatten": {0, 1, flatten},
 		"parent": {0, 1, parent}, "split_doc": {0, 0, splitDoc}, "sort_keys": with1(sortKeys), "array_to_map": mapped(arrayToMap), "to_number": mapped(toNumber),
 		"to_string": mapped(toString), "setpath": {2, 2, setPath}, "delpaths": with1(delPaths), "collect": mapped(func(_ context, n *node) (*node, error) { return n, nil }),
 	}
@@ -102,6 +102,7 @@ func selectNodes(c context, n *node, arg *expr) ([]*node, error) {
 
 func filter(c context, n *node, arg *expr) ([]*node, error) {
 	s := newSeq()
+	s.style = n.target().style
 	for _, e := range splat(n) {
 		ok, err := selectNodes(c, e, arg)
 		if err != nil {
@@ -198,7 +199,7 @@ func withEntries(c context, n *node, arg *expr) ([]*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.head, m.line, m.foot, m.style, m.leading = n.head, n.line, n.foot, n.style, n.leading
+	m.head, m.line, m.foot, m.leading = n.head, n.line, n.foot, n.leading
 	m.parent, m.key, m.doc = n.parent, n.key, n.doc
 	return one(m), nil
 }
@@ -597,7 +598,8 @@ func contains(c context, n *node, arg *expr) ([]*node, error) {
 	list, err := c.with(n).eval(arg)
 	var out []*node
 	for _, r := range list {
-		ok, err := holds(n.target(), r.target())
+		budget := maxExploded
+		ok, err := holds(n.target(), r.target(), 0, &budget)
 		if err != nil {
 			return nil, err
 		}
@@ -607,7 +609,10 @@ func contains(c context, n *node, arg *expr) ([]*node, error) {
 }
 
 // holds reports whether a contains b.
-func holds(a, b *node) (bool, error) {
+func holds(a, b *node, depth int, budget *int) (bool, error) {
+	if *budget--; *budget < 0 || depth > maxDepth {
+		return false, errors.New("values nested too deeply")
+	}
 	switch {
 	case a.kind == mapKind && b.kind == mapKind:
 		for i := 0; i+1 < len(b.content); i += 2 {
@@ -615,7 +620,7 @@ func holds(a, b *node) (bool, error) {
 			if v == nil {
 				return false, nil
 			}
-			if ok, err := holds(v.target(), b.content[i+1].target()); !ok || err != nil {
+			if ok, err := holds(v.target(), b.content[i+1].target(), depth+1, budget); !ok || err != nil {
 				return false, err
 			}
 		}
@@ -628,7 +633,7 @@ func holds(a, b *node) (bool, error) {
 		for _, w := range want {
 			found := false
 			for _, e := range a.content {
-				if ok, err := holds(e.target(), w.target()); err == nil && ok {
+				if ok, err := holds(e.target(), w.target(), depth+1, budget); err == nil && ok {
 					found = true
 					break
 				}

@@ -70,7 +70,11 @@ func decodeJSONValue(dec *json.Decoder, depth int) (*node, error) {
 		return str(v), nil
 	case json.Number:
 		if strings.ContainsAny(v.String(), ".eE") {
-			return scalar("!!float", v.String()), nil
+			f, err := v.Float64()
+			if err != nil {
+				return nil, err
+			}
+			return scalar("!!float", floatText(f)), nil
 		}
 		return scalar("!!int", v.String()), nil
 	case bool:
@@ -91,27 +95,20 @@ func encodeJSONResult(n *node, o *options) (string, error) {
 		return t.value + "\n", nil
 	}
 	var b bytes.Buffer
-	budget := maxExploded
-	if err := writeJSON(&b, n, strings.Repeat(" ", o.indent), "", &budget); err != nil {
+	if err := writeJSON(&b, n, strings.Repeat(" ", o.indent), "", 0); err != nil {
 		return "", err
 	}
 	return b.String() + "\n", nil
 }
 
-// writeJSON renders a node. budget counts what aliases multiply.
-func writeJSON(b *bytes.Buffer, n *node, indent, at string, budget *int) error {
-	if *budget--; *budget < 0 && n.kind == aliasKind || len(at) > maxDepth*maxIndent {
-		return errors.New("aliases expand to too much")
+// writeJSON renders a node.
+func writeJSON(b *bytes.Buffer, n *node, indent, at string, depth int) error {
+	if depth > maxDepth {
+		return errors.New("document nested too deeply")
 	}
 	n = n.target()
 	switch n.kind {
 	case mapKind, seqKind:
-		if n.kind == mapKind {
-			var err error
-			if n, err = withoutMerges(n); err != nil {
-				return err
-			}
-		}
 		open, end := "[", "]"
 		if n.kind == mapKind {
 			open, end = "{", "}"
@@ -140,7 +137,7 @@ func writeJSON(b *bytes.Buffer, n *node, indent, at string, budget *int) error {
 				b.WriteString(jsonString(e.target().value))
 				continue
 			}
-			if err := writeJSON(b, e, indent, inner, budget); err != nil {
+			if err := writeJSON(b, e, indent, inner, depth+1); err != nil {
 				return err
 			}
 		}
@@ -153,18 +150,6 @@ func writeJSON(b *bytes.Buffer, n *node, indent, at string, budget *int) error {
 	s, err := jsonScalar(n)
 	b.WriteString(s)
 	return err
-}
-
-// withoutMerges is a map with its merge keys dissolved.
-func withoutMerges(n *node) (*node, error) {
-	for i := 0; i < len(n.content); i += 2 {
-		if n.content[i].tag == "!!merge" {
-			c := n.copy()
-			budget := maxExploded
-			return c, c.explode(0, &budget)
-		}
-	}
-	return n, nil
 }
 
 func jsonScalar(n *node) (string, error) {

@@ -203,9 +203,7 @@ func (n *node) become(other *node) {
 			n.add(c.content[i])
 		}
 	}
-	if c.anchor != "" {
-		n.anchor = c.anchor
-	}
+	n.anchor = c.anchor
 	n.head, n.line, n.foot = or(c.head, n.head), or(c.line, n.line), or(c.foot, n.foot)
 }
 
@@ -332,6 +330,9 @@ func fromYAML(y *yaml.Node, doc *document, anchors map[*yaml.Node]*node) *node {
 // toYAML makes the library's node of ours.
 func (n *node) toYAML() *yaml.Node {
 	y := &yaml.Node{Tag: n.tag, Value: n.value, Style: n.style, Anchor: n.anchor, HeadComment: n.head, LineComment: n.line, FootComment: n.foot}
+	if n.tag == "!!merge" {
+		y.Tag = ""
+	}
 	switch n.kind {
 	case mapKind:
 		y.Kind = yaml.MappingNode

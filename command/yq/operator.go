@@ -150,6 +150,14 @@ func (c context) binary(op, flags string, l, r *node) (*node, error) {
 
 // equal compares two values; strings on the right may have wildcards.
 func equal(l, r *node) bool {
+	budget := maxExploded
+	return equalWithin(l, r, 0, &budget)
+}
+
+func equalWithin(l, r *node, depth int, budget *int) bool {
+	if *budget--; *budget < 0 || depth > maxDepth {
+		return false // values that hold themselves, or billions
+	}
 	if l == nil || r == nil {
 		return (l == nil || l.isNull()) && (r == nil || r.isNull())
 	}
@@ -174,7 +182,7 @@ func equal(l, r *node) bool {
 			return false
 		}
 		for i := range l.content {
-			if !equal(l.content[i], r.content[i]) {
+			if !equalWithin(l.content[i], r.content[i], depth+1, budget) {
 				return false
 			}
 		}
@@ -185,7 +193,7 @@ func equal(l, r *node) bool {
 		}
 		for i := 0; i+1 < len(l.content); i += 2 {
 			v := r.lookup(l.content[i].value)
-			if v == nil || !equal(l.content[i+1], v) {
+			if v == nil || !equalWithin(l.content[i+1], v, depth+1, budget) {
 				return false
 			}
 		}
@@ -506,7 +514,7 @@ func merge(a, b *node, flags string, depth int) *node {
 			switch {
 			case have == nil && strings.Contains(flags, "?"):
 			case have == nil:
-				a2.put(k.free(), v.free())
+				a2.put(k.free(), blockMaps(v.free()))
 			default:
 				mergeInto(have, v, flags, depth)
 			}
@@ -514,6 +522,17 @@ func merge(a, b *node, flags string, depth int) *node {
 		return a
 	}
 	return mergeInto(a, b, flags, depth)
+}
+
+// blockMaps makes maps stand in lines of their own, as those do that a merge makes.
+func blockMaps(n *node) *node {
+	if n.kind == mapKind {
+		n.style = 0
+		for i := 1; i < len(n.content); i += 2 {
+			blockMaps(n.content[i])
+		}
+	}
+	return n
 }
 
 func mergeInto(have, v *node, flags string, depth int) *node {

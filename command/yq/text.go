@@ -227,7 +227,7 @@ func comment(of func(n *node) string) function {
 			line = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(line), "#"), " ")
 			lines = append(lines, line)
 		}
-		return str(strings.TrimSpace(strings.Join(lines, "\n"))), nil
+		return str(strings.TrimSuffix(strings.Join(lines, "\n"), "\n")), nil
 	})
 }
 

@@ -381,13 +381,16 @@ func tomlUnescape(s string, lines bool) (string, error) {
 func encodeTOML(n *node) (string, error) {
 	n = n.target()
 	if n.kind == scalarKind {
+		if n.isNull() {
+			return n.value + "\n", nil
+		}
 		return tomlScalar(n) + "\n", nil
 	}
 	if n.kind != mapKind {
 		return "", fmt.Errorf("TOML encoder expects a mapping at the root level, got %s", n.niceTag())
 	}
 	var b strings.Builder
-	err := tomlTable(&b, n, nil, 0)
+	err := tomlTable(&b, n, nil, false, 0)
 	return b.String(), err
 }
 
@@ -483,21 +486,18 @@ func tables(n *node) bool {
 	return true
 }
 
-func tomlTable(b *strings.Builder, n *node, path []string, depth int) error {
+func tomlTable(b *strings.Builder, n *node, path []string, inArray bool, depth int) error {
 	if depth > maxDepth {
 		return errors.New("document nested too deeply")
 	}
 	for i := 0; i+1 < len(n.content); i += 2 {
 		k, v := n.content[i], n.content[i+1].target()
-		if tables(v) {
+		if tables(v) || v.isNull() {
 			continue
 		}
 		s, err := tomlInline(v, depth)
 		if err != nil {
 			return err
-		}
-		if c := or(k.head, v.head); c != "" {
-			b.WriteString(c + "\n")
 		}
 		b.WriteString(tomlKey(k.value) + " = " + s)
 		if v.line != "" {
@@ -518,12 +518,12 @@ func tomlTable(b *strings.Builder, n *node, path []string, depth int) error {
 		for _, t := range list {
 			t = t.target()
 			if v.kind == seqKind || direct(t) {
-				if b.Len() > 0 {
+				if b.Len() > 0 && (v.kind != seqKind || !inArray && t == v.content[0].target()) {
 					b.WriteString("\n")
 				}
 				b.WriteString(open + strings.Join(at, ".") + end + "\n")
 			}
-			if err := tomlTable(b, t, at, depth+1); err != nil {
+			if err := tomlTable(b, t, at, inArray || v.kind == seqKind, depth+1); err != nil {
 				return err
 			}
 		}

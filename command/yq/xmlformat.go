@@ -11,10 +11,11 @@ import (
 
 // element is an XML element while it is read.
 type element struct {
-	name    string
-	attrs   *node // its map: attributes and children in order
-	parts   []string
-	comment string
+	name     string
+	attrs    *node // its map: attributes and children in order
+	parts    []string
+	comment  string
+	children int
 }
 
 // decodeXML reads a document. No entity but the five of XML is known, so none can blow up or name a file.
@@ -43,6 +44,7 @@ func decodeXML(text string, o *options) (*node, error) {
 				setKey(e.attrs, str(o.xmlAttribute+xmlName(a.Name, o)), str(a.Value))
 			}
 			e.comment, top.comment = top.comment, ""
+			top.children++
 			stack = append(stack, e)
 		case xml.EndElement:
 			if len(stack) == 1 {
@@ -56,7 +58,11 @@ func decodeXML(text string, o *options) (*node, error) {
 			}
 		case xml.Comment:
 			c := "# " + strings.ReplaceAll(strings.TrimSpace(string(v)), "\n", "\n# ")
-			top.comment = strings.TrimPrefix(top.comment+"\n"+c, "\n")
+			if len(stack) == 1 && root.children == 0 {
+				root.attrs.head = strings.TrimPrefix(root.attrs.head+"\n"+c, "\n")
+			} else {
+				top.comment = strings.TrimPrefix(top.comment+"\n"+c, "\n")
+			}
 		case xml.ProcInst:
 			if !o.xmlSkipInstructions {
 				top.attrs.put(str(o.xmlInstruction+v.Target), str(string(v.Inst)))
@@ -165,12 +171,14 @@ func encodeXML(n *node, o *options) (string, error) {
 	n = n.target()
 	switch n.kind {
 	case scalarKind:
-		w.b.WriteString(xmlEscape(n.value) + "\n")
+		w.leading(n)
+		w.b.WriteString(xmlEscape(n.value))
 		return w.b.String(), nil
 	case seqKind:
 		return "", errors.New("cannot encode !!seq to XML - only maps can be encoded")
 	}
-	w.comment(or(n.leading, n.head), "")
+	w.leading(n)
+	written := false
 	for i := 0; i+1 < len(n.content); i += 2 {
 		k, v := n.content[i], n.content[i+1]
 		switch {
@@ -179,13 +187,25 @@ func encodeXML(n *node, o *options) (string, error) {
 		case k.value == o.xmlDirective:
 			w.b.WriteString("<!" + v.value + ">\n")
 		default:
-			w.comment(or(k.head, v.head), "")
+			if !written && n.leading == "" && n.head != "" {
+				w.comment(n.head, "")
+			}
+			if c := or(k.head, v.head); c != "" && written {
+				w.inline(c)
+				w.b.WriteString("\n")
+			} else {
+				w.comment(c, "")
+			}
+			written = true
 			if err := w.element(k.value, v, "", 0); err != nil {
 				return "", err
 			}
+			w.inline(or(k.foot, v.foot))
 		}
 	}
-	w.comment(n.foot, "")
+	if n.foot != "" {
+		w.inline(strings.TrimSpace(n.foot))
+	}
 	return w.b.String(), nil
 }
 
@@ -201,6 +221,32 @@ func (w *xmlWriter) comment(c, at string) {
 	w.b.WriteString(at + "<!-- " + strings.ReplaceAll(strings.Join(lines, "\n"), "--", "- -") + " -->\n")
 }
 
+// inline writes a comment at the end of the line before, as the original does.
+func (w *xmlWriter) inline(c string) {
+	if c == "" {
+		return
+	}
+	w.b.Truncate(len(bytes.TrimSuffix(w.b.Bytes(), []byte("\n"))))
+	w.comment(c, "")
+}
+
+// leading writes the comments before the document.
+func (w *xmlWriter) leading(n *node) {
+	text := strings.TrimSuffix(strings.ReplaceAll(n.leading, docMark+"\n", ""), "\n")
+	if text == "" {
+		return
+	}
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		lines = append(lines, strings.TrimPrefix(strings.TrimPrefix(line, "#"), " "))
+	}
+	text = strings.ReplaceAll(strings.Join(lines, "\n"), "--", "- -")
+	if !strings.HasSuffix(text, "\n") {
+		text += " "
+	}
+	w.b.WriteString("<!-- " + text + "-->\n")
+}
+
 func (w *xmlWriter) element(name string, v *node, at string, depth int) error {
 	if depth > maxDepth {
 		return errors.New("document nested too deeply")
@@ -209,6 +255,10 @@ func (w *xmlWriter) element(name string, v *node, at string, depth int) error {
 	switch v.kind {
 	case seqKind:
 		for _, e := range v.content {
+			if c := e.target().head; c != "" && e.target().kind == mapKind {
+				e = e.target().copy()
+				e.line = c // after the opening tag
+			}
 			if err := w.element(name, e, at, depth+1); err != nil {
 				return err
 			}
@@ -216,9 +266,6 @@ func (w *xmlWriter) element(name string, v *node, at string, depth int) error {
 		return nil
 	case scalarKind:
 		text := v.value
-		if v.isNull() && (v.value == "" || v.value == "null") {
-			text = ""
-		}
 		w.b.WriteString(at + "<" + name + ">" + xmlEscape(text))
 		if v.line != "" {
 			w.b.WriteString("<!-- " + strings.TrimSpace(strings.TrimPrefix(v.line, "#")) + " -->")
@@ -248,6 +295,9 @@ func (w *xmlWriter) mapElement(name string, v *node, at string, depth int) error
 		}
 	}
 	w.b.WriteString(">")
+	if v.line != "" {
+		w.b.WriteString("<!-- " + strings.TrimSpace(strings.TrimPrefix(v.line, "#")) + " -->")
+	}
 	if content != nil {
 		w.b.WriteString(xmlEscape(content.value))
 	}
@@ -261,7 +311,7 @@ func (w *xmlWriter) mapElement(name string, v *node, at string, depth int) error
 		if k == w.o.xmlContent || strings.HasPrefix(k, w.o.xmlAttribute) {
 			continue
 		}
-		w.comment(or(v.content[i].head, v.content[i+1].head), at+w.indent)
+		w.inline(or(v.content[i].head, v.content[i+1].head))
 		if err := w.element(k, v.content[i+1], at+w.indent, depth+1); err != nil {
 			return err
 		}

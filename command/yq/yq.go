@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -407,7 +408,7 @@ func (c *command) read(name string, index int) ([]*node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bad file '%s': %w", name, err)
 	}
-	if len(docs) == 0 && (c.in == "yaml" || c.in == "json") && strings.TrimSpace(c.expression) != "" && c.expression != "." && !c.all {
+	if len(docs) == 0 && !c.all {
 		n := null()
 		n.value, n.doc = "", &document{file: name, fileIndex: index}
 		docs = append(docs, n)
@@ -449,9 +450,14 @@ func (c *command) evaluate(nodes []*node) error {
 	return nil
 }
 
+// oldBoolean matches strings that YAML 1.1 would read as booleans without their quotes.
+var oldBoolean = regexp.MustCompile(`(?i)^(y|yes|n|no|on|off)$`)
+
 // plain forgets styles (-P).
 func (n *node) plain(depth int) {
-	n.style = 0
+	if n.kind != scalarKind || n.niceTag() != "!!str" || !oldBoolean.MatchString(n.value) {
+		n.style = 0
+	}
 	if depth > maxDepth {
 		return
 	}
@@ -478,6 +484,9 @@ func (c *command) print(n *node) error {
 	if err != nil {
 		return err
 	}
+	if n.kind == scalarKind && n.value == "" && n.leading != "" && c.out == "yaml" {
+		s = ""
+	}
 	var head string
 	if c.out == "yaml" && (n.kind != scalarKind || !c.o.unwrap || n.leading != "") {
 		head = c.leading(n)
@@ -486,7 +495,9 @@ func (c *command) print(n *node) error {
 		head = "---\n" + head
 	}
 	c.printed++
-	c.last = n.root().doc
+	if d := documentOf(n); d != nil {
+		c.last = d
+	}
 	if c.nul {
 		s = strings.TrimSuffix(s, "\n")
 		if c.o.unwrap && strings.Contains(s, "\x00") && n.kind == scalarKind {
@@ -500,22 +511,29 @@ func (c *command) print(n *node) error {
 
 // newDocument reports whether a result comes from another document than the one before.
 func (c *command) newDocument(n *node) bool {
-	d := n.doc
-	if d == nil {
-		d = n.root().doc
-	}
+	d := documentOf(n)
 	if d == nil || c.last == nil {
-		return d != c.last
+		return false
 	}
 	return d.index != c.last.index || d.fileIndex != c.last.fileIndex
 }
 
+func documentOf(n *node) *document {
+	if n.doc != nil {
+		return n.doc
+	}
+	return n.root().doc
+}
+
 // leading renders what stood before the first document's content.
 func (c *command) leading(n *node) string {
-	if n.leading == "" {
-		return ""
-	}
 	var b strings.Builder
+	if c.split != "" && !c.noDoc && !strings.HasPrefix(n.leading, docMark) {
+		b.WriteString("---\n")
+	}
+	if n.leading == "" {
+		return b.String()
+	}
 	for line := range strings.SplitSeq(strings.TrimSuffix(n.leading, "\n"), "\n") {
 		if tail, ok := strings.CutPrefix(line, docMark); ok {
 			if !c.noDoc {
