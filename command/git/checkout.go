@@ -194,6 +194,7 @@ func (r *repo) switchTo(s *switchOptions, target string) int {
 	}
 	newName := s2(s.create, s.forceCreate)
 	branch, id := r.switchTarget(s, target)
+	newName = s2(s.create, s.forceCreate)
 	if newName != "" {
 		name := newName
 		if !validBranch(name) {

@@ -60,6 +60,10 @@ type hostWorld struct {
 func (h hostWorld) git(args, env []string, dir, stdin string) (string, string, int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	args = append([]string(nil), args...)
+	for i, a := range args {
+		args[i] = strings.Replace(a, "file:///work", "file://"+h.dir+"/work", 1)
+	}
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = filepath.Join(h.dir, "work", dir)
 	for i, e := range env {

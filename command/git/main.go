@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"agentrun.dev/command/tool"
+	"agentrun.dev/vfs"
 )
 
 // verb is a subcommand. outside is set for those that need no repository.
@@ -58,6 +59,12 @@ func verbs() []verb {
 		{"describe", (*repo).cmdDescribe, false, "Give an object a human readable name"},
 		{"reflog", (*repo).cmdReflog, false, "Manage reflog information"},
 		{"shortlog", (*repo).cmdShortlog, false, "Summarize 'git log' output"},
+		{"clone", (*repo).cmdClone, true, "Clone a repository into a new directory"},
+		{"fetch", (*repo).cmdFetch, false, "Download objects and refs from another repository"},
+		{"ls-remote", (*repo).cmdLsRemote, true, "List references in a remote repository"},
+		{"pull", (*repo).cmdPull, false, "Fetch from and integrate with another repository or a local branch"},
+		{"push", (*repo).cmdPush, false, "Update remote refs along with associated objects"},
+		{"remote", (*repo).cmdRemote, false, "Manage set of tracked repositories"},
 		{"read-tree", (*repo).cmdReadTree, false, "Reads tree information into the index"},
 		{"rev-list", (*repo).cmdRevList, false, "List commit objects in reverse chronological order"},
 		{"rev-parse", (*repo).cmdRevParse, true, "Pick out and massage parameters"},
@@ -134,7 +141,7 @@ func Git(t *tool.T) int {
 	return r.dispatch(args, 0)
 }
 
-// dispatch runs a subcommand or an alias of one. Aliases that start programs are refused.
+// dispatch runs a subcommand or an alias of one; aliases that begin with "!" are run by the sandbox's shell.
 func (r *repo) dispatch(args []string, depth int) int {
 	for _, v := range verbs() {
 		if v.name != args[0] {
@@ -154,7 +161,7 @@ func (r *repo) dispatch(args []string, depth int) int {
 	}
 	if alias, ok := r.config().get("alias." + args[0]); ok && depth < 10 {
 		if strings.HasPrefix(alias, "!") {
-			r.fatal("alias '%s' runs a shell command: that isn't done here", args[0])
+			return r.shellAlias(alias[1:], args)
 		}
 		if words := strings.Fields(alias); len(words) > 0 {
 			return r.dispatch(append(words, args[1:]...), depth+1)
@@ -163,6 +170,13 @@ func (r *repo) dispatch(args []string, depth int) int {
 	r.say("git: '%s' is not a git command. See 'git --help'.", args[0])
 	r.suggest(args[0])
 	return 1
+}
+
+// shellAlias runs an alias that is a shell command.
+func (r *repo) shellAlias(script string, args []string) int {
+	files := map[int]vfs.File{}
+	line := append([]string{"/bin/sh", "-c", script + ` "$@"`, script}, args[1:]...)
+	return r.spawn(line, []string{"GIT_PREFIX=" + r.prefix}, files)
 }
 
 // suggest names commands that look like a mistyped one.
@@ -215,7 +229,7 @@ func (r *repo) cmdHelp([]string) int {
 	for _, v := range verbs() {
 		r.printf("   %-14s%s\n", v.name, v.help)
 	}
-	r.printf("\nThis is AgentRun's own git. It follows git 2.39. Hooks never run, and settings\nthat name programs are ignored.\n")
+	r.printf("\nThis is AgentRun's own git. It follows git 2.39.\n")
 	return 0
 }
 

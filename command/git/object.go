@@ -202,7 +202,7 @@ func (r *repo) writeObject(k kind, data []byte) oid {
 }
 
 func (r *repo) hasObject(id oid) bool {
-	if _, _, ok := r.cache.get(id); ok || id == emptyTree {
+	if _, _, ok := r.cache.get(id); ok {
 		return true
 	}
 	s := id.String()
@@ -470,4 +470,15 @@ func (r *repo) peel(id oid, want kind) (oid, error) {
 		}
 	}
 	return id, errors.New("too many nested tags")
+}
+
+// need charges memory that the command needs at once to the sandbox. It only grows; what is left is given back at the end.
+func (r *repo) need(bytes int64) {
+	if bytes <= r.charged {
+		return
+	}
+	if err := r.t.Charge(bytes - r.charged); err != nil {
+		r.fatal("out of memory: %d bytes", bytes)
+	}
+	r.charged = bytes
 }

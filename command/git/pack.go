@@ -111,7 +111,7 @@ func (p *pack) find(id oid) (offset int64, ok bool) {
 func (p *pack) offset(i int) (int64, bool) {
 	at := 8 + 1024 + p.n*24
 	v := binary.BigEndian.Uint32(p.idx[at+i*4:])
-	if v&1<<31 == 0 {
+	if v&(1<<31) == 0 {
 		return int64(v), true
 	}
 	at += p.n*4 + int(v&^(1<<31))*8

@@ -12,6 +12,7 @@ import (
 	"sort"
 	"syscall"
 
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/klauspost/compress/zlib"
 
 	"agentrun.dev/vfs"
@@ -20,10 +21,25 @@ import (
 // maxPackObjects bounds a pack from outside.
 const maxPackObjects = 5_000_000
 
-// writePack writes objects as a pack, each whole. It returns the pack's name.
+// Deltas are looked for among this many objects before, of at most this size, in chains of at most this length.
+const (
+	deltaWindow = 6
+	deltaSize   = 4 << 20
+	deltaDepth  = 50
+)
+
+// packed is an object in the window of deltas.
+type packedObject struct {
+	k      kind
+	data   []byte
+	offset int64
+	depth  int
+}
+
+// writePack writes objects as a pack, similar ones as differences to each other.
 func (r *repo) writePack(w io.Writer, ids []oid) error {
 	h := sha1.New()
-	out := io.MultiWriter(w, h)
+	out := &countWriter{w: io.MultiWriter(w, h)}
 	var head [12]byte
 	copy(head[:], "PACK")
 	binary.BigEndian.PutUint32(head[4:], 2)
@@ -31,31 +47,124 @@ func (r *repo) writePack(w io.Writer, ids []oid) error {
 	if _, err := out.Write(head[:]); err != nil {
 		return err
 	}
+	order, err := r.packOrder(ids)
+	if err != nil {
+		return err
+	}
 	z := zlib.NewWriter(io.Discard)
-	for _, id := range ids {
+	var window []packedObject
+	for _, id := range order {
 		k, data, err := r.readObject(id)
 		if err != nil {
 			return fmt.Errorf("unable to read %s: %w", id, err)
 		}
-		n := len(data)
-		b := []byte{byte(k)<<4 | byte(n&15)}
-		for n >>= 4; n > 0; n >>= 7 {
-			b[len(b)-1] |= 0x80
-			b = append(b, byte(n&0x7f))
+		r.step(1 + len(data)>>14)
+		o := packedObject{k: k, data: data, offset: out.n}
+		base, delta := bestDelta(window, &o)
+		head := entryHead(k, len(data))
+		body := data
+		if base != nil {
+			head = append(entryHead(ofsDelta, len(delta)), offsetBytes(o.offset-base.offset)...)
+			body, o.depth = delta, base.depth+1
 		}
-		if _, err := out.Write(b); err != nil {
+		if _, err := out.Write(head); err != nil {
 			return err
 		}
 		z.Reset(out)
-		if _, err := z.Write(data); err != nil {
+		if _, err := z.Write(body); err != nil {
 			return err
 		}
 		if err := z.Close(); err != nil {
 			return err
 		}
+		if len(data) <= deltaSize {
+			if len(window) == deltaWindow {
+				window = append(window[:0], window[1:]...)
+			}
+			window = append(window, o)
+		}
 	}
-	_, err := w.Write(h.Sum(nil))
+	_, err = w.Write(h.Sum(nil))
 	return err
+}
+
+// countWriter counts what is written.
+type countWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// packOrder puts objects of a kind together, large ones first, so that similar ones are near.
+func (r *repo) packOrder(ids []oid) ([]oid, error) {
+	type item struct {
+		id   oid
+		k    kind
+		size int
+	}
+	list := make([]item, len(ids))
+	for i, id := range ids {
+		k, data, err := r.readObject(id)
+		if err != nil {
+			return nil, fmt.Errorf("unable to read %s: %w", id, err)
+		}
+		list[i] = item{id, k, len(data)}
+	}
+	sort.SliceStable(list, func(i, j int) bool {
+		a, b := list[i], list[j]
+		if a.k != b.k {
+			return a.k < b.k
+		}
+		return a.k != commitObj && a.size > b.size
+	})
+	out := make([]oid, len(list))
+	for i := range list {
+		out[i] = list[i].id
+	}
+	return out, nil
+}
+
+// bestDelta finds the object of the window from which o differs least; nil if writing it whole is better.
+func bestDelta(window []packedObject, o *packedObject) (base *packedObject, delta []byte) {
+	if len(o.data) < 64 || len(o.data) > deltaSize || o.k == tagObj {
+		return nil, nil
+	}
+	limit := len(o.data) / 2
+	for i := len(window) - 1; i >= 0; i-- {
+		c := &window[i]
+		if c.k != o.k || c.depth >= deltaDepth || len(c.data) < len(o.data)/4 || len(c.data) > len(o.data)*8 {
+			continue
+		}
+		if d := packfile.DiffDelta(c.data, o.data); len(d) < limit {
+			base, delta, limit = c, d, len(d)
+		}
+	}
+	return base, delta
+}
+
+// entryHead is what stands before an entry's data.
+func entryHead(k kind, n int) []byte {
+	b := []byte{byte(k)<<4 | byte(n&15)}
+	for n >>= 4; n > 0; n >>= 7 {
+		b[len(b)-1] |= 0x80
+		b = append(b, byte(n&0x7f))
+	}
+	return b
+}
+
+// offsetBytes is how far back a delta's base is.
+func offsetBytes(n int64) []byte {
+	b := []byte{byte(n & 0x7f)}
+	for n >>= 7; n > 0; n >>= 7 {
+		n--
+		b = append([]byte{byte(n&0x7f) | 0x80}, b...)
+	}
+	return b
 }
 
 // packedEntry is one entry of a pack that is being indexed.
@@ -299,13 +408,7 @@ func (r *repo) resolvePack(p *pack, entries []packedEntry, end int64) ([]packedE
 
 func appendEntry(f vfs.File, off int64, k kind, data []byte) (e packedEntry, n int64, err error) {
 	var b bytes.Buffer
-	size := len(data)
-	head := []byte{byte(k)<<4 | byte(size&15)}
-	for size >>= 4; size > 0; size >>= 7 {
-		head[len(head)-1] |= 0x80
-		head = append(head, byte(size&0x7f))
-	}
-	b.Write(head)
+	b.Write(entryHead(k, len(data)))
 	z := zlib.NewWriter(&b)
 	z.Write(data)
 	z.Close()

@@ -4,9 +4,10 @@
 // next commit will have. The work tree is the files themselves. Everything is read and written through the process, so a
 // repository that real git made can be used and the other way round.
 //
-// Hooks never run, and settings that name programs (core.pager, core.sshCommand, core.fsmonitor, external diffs, filters,
-// credential helpers) are ignored: nothing that a cloned repository brings along is executed. Paths that could reach into
-// .git, by whatever spelling, are refused when files are checked out.
+// Hooks, editors, and aliases and rebase steps that run shells are processes of the sandbox, as everything else in it. Settings
+// that name other programs (core.pager, core.sshCommand, core.fsmonitor, external diffs, filters, credential helpers) are
+// ignored. Connections are made by the sandbox's network policy alone. Paths that could reach into .git, by whatever
+// spelling, are refused when files are checked out; objects, packs and chains of deltas have limits.
 package git
 
 import (
