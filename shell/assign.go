@@ -235,6 +235,10 @@ func (sh *Shell) fillAssoc(name string, v *variable, items []arrayItem, add bool
 	if add && v.assoc != nil {
 		a = v.assoc
 	}
+	var before map[string]string // what += adds to
+	if v.assoc != nil {
+		before = v.assoc.m
+	}
 	keyed := len(items) == 0 || items[0].hasKey
 	if !keyed {
 		// Words without subscripts are keys and values in turn.
@@ -263,7 +267,7 @@ func (sh *Shell) fillAssoc(name string, v *variable, items []arrayItem, add bool
 				sh.errorf("[]=%s: bad array subscript", it.value)
 				continue
 			}
-			val, ok := sh.combine(v, a.m[it.key], it.value, it.add)
+			val, ok := sh.combine(v, before[it.key], it.value, it.add)
 			if !ok {
 				return false
 			}

@@ -198,7 +198,12 @@ func (g *globber) walk(prefix string, parts []string) {
 		return
 	}
 	p := g.sh.compile(part, g.sh.shopts.get("extglob"), g.sh.shopts.get("nocaseglob"))
-	for _, e := range g.list(prefix) {
+	list := g.list(prefix)
+	if startsWithDot(part) && g.ignore == nil && !g.sh.shopts.get("globskipdots") {
+		dot := vfs.DirEntry{Name: ".", Mode: vfs.ModeDir}
+		list = append([]vfs.DirEntry{dot, {Name: "..", Mode: vfs.ModeDir}}, list...)
+	}
+	for _, e := range list {
 		if e.Name[0] == '.' && !g.dotglob && !startsWithDot(part) || !p.match(e.Name) {
 			continue
 		}

@@ -203,6 +203,9 @@ func (sh *Shell) param(e *expander, p *syntax.ParamExp, quoted bool) {
 		panic(abort{kind: abortDiscard, status: 1})
 	}
 	switch {
+	case p.Excl && p.Names == syntax.NamesPrefix && !quoted && sh.ifs() == "":
+		sh.emit(e, operand{vals: []string{strings.Join(sh.namesWith(name), "")}, set: true}, quoted)
+		return
 	case p.Excl && p.Names != 0:
 		sh.emit(e, operand{vals: sh.namesWith(name), list: true, star: p.Names == syntax.NamesPrefix}, quoted)
 		return
@@ -352,7 +355,7 @@ func (sh *Shell) defaulting(e *expander, p *syntax.ParamExp, o *operand, quoted 
 			if o.star && quoted {
 				sep = sh.ifsFirst()
 			}
-			missing = missing || strings.Join(o.vals, sep) == ""
+			missing = missing || strings.Join(o.vals, sep) == "" && !p.Excl
 		} else {
 			missing = missing || o.str() == ""
 		}

@@ -248,7 +248,7 @@ func (r *reader) lex() {
 			}
 		}
 	}
-	if r.regex && (strings.IndexByte(")&;<>", r.src[from]) >= 0) {
+	if r.regex && strings.IndexByte(")&;<>", r.src[from]) >= 0 && !r.isProcSubst(from) {
 		emit(tokOp, from+1)
 		return
 	}

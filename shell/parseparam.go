@@ -264,6 +264,9 @@ func (r *reader) assignment() *syntax.Assign {
 		if len(parts) == 0 {
 			parts = []syntax.WordPart{&syntax.Lit{ValuePos: r.pos(at), ValueEnd: r.pos(at)}}
 		}
+		if r.inArgs && hasBlank(parts) {
+			return nil // an argument ends there
+		}
 		a.Index = &syntax.Word{Parts: parts}
 		r.i++
 	}
@@ -366,4 +369,14 @@ func (r *reader) keyed() *syntax.ArrayElem {
 		key = &syntax.UnaryArithm{OpPos: r.pos(from), Op: syntax.Plus, Post: true, X: key}
 	}
 	return &syntax.ArrayElem{Index: key, Value: &syntax.Word{Parts: value}}
+}
+
+// hasBlank tells whether there is a blank outside of quotes.
+func hasBlank(parts []syntax.WordPart) bool {
+	for _, p := range parts {
+		if l, ok := p.(*syntax.Lit); ok && strings.ContainsAny(strings.ReplaceAll(l.Value, `\ `, ""), " \t\n") {
+			return true
+		}
+	}
+	return false
 }

@@ -217,7 +217,11 @@ func (f *trapFrame) step(sh *Shell) {
 	}
 	f.begun, f.status, f.line, f.pipes = true, sh.status, sh.line, sh.pipestatus
 	sh.enterTrap(f.sig)
-	sh.push(sh.trapText(cmd))
+	t := sh.trapText(cmd)
+	if f.sig <= proc.MaxSignal {
+		t.r.base = 0 // a signal has no line
+	}
+	sh.push(t)
 }
 
 func (f *trapFrame) leave(sh *Shell) {
