@@ -196,7 +196,9 @@ func (in *interp) splitInto(x *builtinCall) int {
 			parts = append(parts, s[loc[0]:loc[1]])
 		}
 	case len(x.args) > 2:
-		if r, ok := x.args[2].(*regexLit); ok {
+		if r, ok := x.args[2].(*regexLit); ok && r.empty {
+			parts = in.splitText(s, "", nil, false)
+		} else if ok {
 			parts = in.splitText(s, "", r.re, false)
 		} else {
 			parts = in.splitText(s, in.text(x.args[2]), nil, false)

@@ -232,7 +232,7 @@ func (p *parser) primary() expr {
 		if err != nil {
 			p.fail("%s in /%s/", err, t.text)
 		}
-		return &regexLit{re}
+		return &regexLit{re, t.text == ""}
 	case tName:
 		p.advance()
 		v := p.variable(t.text)

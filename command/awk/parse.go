@@ -12,8 +12,11 @@ type (
 
 	numLit   struct{ v value }
 	strLit   struct{ v value }
-	regexLit struct{ re *posixre.Regexp }
-	varRef   struct {
+	regexLit struct {
+		re    *posixre.Regexp
+		empty bool // //, which splits into characters
+	}
+	varRef struct {
 		name    string
 		slot    int
 		local   bool

@@ -347,6 +347,8 @@ func convert(s *cfmt.Spec, next func() value, convfmt, raw string) string {
 			}
 		} else if r := []rune(t); len(r) > 0 {
 			t = string(r[:1])
+		} else {
+			t = "\x00" // what ends a string in C
 		}
 		return padRunes(s, t)
 	case 's':

@@ -321,7 +321,10 @@ func (l *lister) layout(entries []*lsEntry, down bool) []int {
 	for cols := limit; cols > 1; cols-- {
 		rows := (len(entries) + cols - 1) / cols
 		widths := make([]int, cols)
-		total, used := 0, 0
+		total, ok := cols*minColumn, true // too long only once a column has grown, as GNU has it
+		for i := range widths {
+			widths[i] = minColumn
+		}
 		for i, e := range entries {
 			at := i % cols
 			if down {
@@ -331,18 +334,13 @@ func (l *lister) layout(entries []*lsEntry, down bool) []int {
 			if at < cols-1 {
 				n += 2
 			}
-			used = max(used, at+1)
-			if n = max(n, minColumn); n > widths[at] {
+			if n > widths[at] {
 				total += n - widths[at]
 				widths[at] = n
+				ok = total < l.width
 			}
 		}
-		for _, w := range widths[used:] { // columns that stay empty take their least
-			if w == 0 {
-				total += minColumn
-			}
-		}
-		if l.width == 0 || total < l.width {
+		if l.width == 0 || ok {
 			return widths
 		}
 	}

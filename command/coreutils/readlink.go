@@ -201,7 +201,7 @@ func Realpath(t *tool.T) int {
 		if err != nil {
 			t.Fatal(1, "%s: %s", tool.QuoteF(name), tool.Strerror(err))
 		}
-		if a, err := t.Stat(d); mode != 'm' && (err != nil || !a.Mode.IsDir()) {
+		if a, err := t.Stat(d); mode == 'e' && (err != nil || !a.Mode.IsDir()) {
 			if err == nil {
 				err = syscall.ENOTDIR
 			}

@@ -85,6 +85,9 @@ func Xargs(t *tool.T) int {
 	if x.initial = args; len(args) == 0 {
 		x.initial = []string{"echo"}
 	}
+	if x.initialSize() > x.chars {
+		t.Fatal(1, "cannot fit single argument within argument list size limit")
+	}
 	in, err := t.Open(file)
 	if err != nil {
 		t.Fatal(1, "Cannot open input file %s: %s", tool.Quote(file), tool.Strerror(err))
