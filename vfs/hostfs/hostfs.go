@@ -5,8 +5,9 @@
 // the folder, whoever changes the folder meanwhile. Errors are bare errnos: no path of the host is in them.
 //
 // All files appear to belong to one user, whoever owns them on the host; new ones belong to the folder's owner where the
-// host allows it. Device nodes, FIFOs and sockets of the host show in listings but can't be opened (EACCES) or made (EPERM),
-// and set-id bits are never passed to the host. Linux only.
+// host allows it. Device nodes and sockets of the host show in listings but can't be opened (EACCES) or made (EPERM), and
+// set-id bits are never passed to the host. A FIFO is a name only: the sandbox connects those who open it, and the host's
+// own is never opened. Linux only.
 package hostfs
 
 import (
@@ -328,12 +329,26 @@ func (f *FS) again(n *node, err error) (vfs.Attr, error) {
 	return f.attr(n.ino, &st), nil
 }
 
-// Mknod implements vfs.FS: EPERM.
-func (f *FS) Mknod(context.Context, vfs.Ino, string, vfs.Mode, uint64, vfs.Cred) (vfs.Attr, error) {
-	if f.opt.ReadOnly {
-		return vfs.Attr{}, syscall.EROFS
-	}
-	return vfs.Attr{}, syscall.EPERM
+// Mknod implements vfs.FS: FIFOs can be made, all else is EPERM.
+func (f *FS) Mknod(_ context.Context, dir vfs.Ino, name string, mode vfs.Mode, _ uint64, _ vfs.Cred) (a vfs.Attr, err error) {
+	err = f.change(dir, func(d *node) error {
+		if mode&vfs.ModeType != vfs.ModeFIFO {
+			return syscall.EPERM
+		}
+		if err := unix.Mknodat(d.fd, name, unix.S_IFIFO|0o600, 0); err != nil {
+			return err
+		}
+		n, _, err := f.find(d, name)
+		if err != nil {
+			return err
+		}
+		if err = f.own(n); err == nil && n.mode == vfs.ModeFIFO {
+			err = unix.Chmod(n.path(), hostMode(mode))
+		}
+		a, err = f.again(n, err)
+		return err
+	})
+	return a, err
 }
 
 // Mkdir implements vfs.FS.
@@ -450,10 +465,10 @@ func (f *FS) ReadDir(_ context.Context, dir vfs.Ino) (list []vfs.DirEntry, err e
 	return list, err
 }
 
-// OpenSpecial implements vfs.Special: nothing special of the host can be opened.
+// OpenSpecial implements vfs.Special: nothing special of the host can be opened. FIFOs are left to who mounts the folder.
 func (f *FS) OpenSpecial(_ context.Context, ino vfs.Ino, _ int, _ vfs.Cred) (vfs.File, bool, error) {
 	return nil, false, f.use(ino, func(n *node) error {
-		if n.mode != vfs.ModeRegular {
+		if n.mode != vfs.ModeRegular && n.mode != vfs.ModeFIFO {
 			return syscall.EACCES
 		}
 		return nil

@@ -3,6 +3,7 @@ package hostfs_test
 import (
 	"context"
 	"errors"
+	"net"
 	"io"
 	"os"
 	"path/filepath"
@@ -163,27 +164,43 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// Special files show but can't be used or made; set-id bits stay out of the host; owners can't be changed.
+// Devices and sockets show but can't be used or made, FIFOs are left to who mounts the folder; set-id bits stay out of the host; owners can't be changed.
 func TestSpecial(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	ns := vfs.NewNamespace(vfs.Mount{FS: open(t, dir, hostfs.Options{UID: 1000, GID: 1000}), Special: func(context.Context, vfs.Cred, vfs.Attr, int) (vfs.File, error) {
-		return nil, errors.New("asked for a special file of the host")
+	l, err := net.Listen("unix", filepath.Join(dir, "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ns := vfs.NewNamespace(vfs.Mount{FS: open(t, dir, hostfs.Options{UID: 1000, GID: 1000}), Special: func(_ context.Context, _ vfs.Cred, a vfs.Attr, _ int) (vfs.File, error) {
+		if a.Mode&vfs.ModeType != vfs.ModeFIFO {
+			return nil, errors.New("asked for a special file of the host")
+		}
+		return nil, syscall.ENOTCONN
 	}})
 	c := vfs.Cred{UID: 1000, GID: 1000}
 	list, err := ns.ReadDir(ctx, c, "/", "/")
-	if err != nil || len(list) != 1 || list[0].Mode != vfs.ModeFIFO {
+	if err != nil || len(list) != 2 || list[0].Mode != vfs.ModeFIFO || list[1].Mode != vfs.ModeSocket {
 		t.Errorf("the folder lists as %v, %v", list, err)
 	}
 	for _, flags := range []int{vfs.O_RDONLY, vfs.O_RDWR, vfs.O_WRONLY | vfs.O_NONBLOCK} {
-		if _, err := ns.Open(ctx, c, "/", "fifo", flags, 0); !errors.Is(err, syscall.EACCES) {
+		if _, err := ns.Open(ctx, c, "/", "fifo", flags, 0); !errors.Is(err, syscall.ENOTCONN) {
 			t.Errorf("opening the FIFO with %#x: %v", flags, err)
 		}
+		if _, err := ns.Open(ctx, c, "/", "socket", flags, 0); !errors.Is(err, syscall.EACCES) {
+			t.Errorf("opening the socket with %#x: %v", flags, err)
+		}
 	}
-	if err := ns.Mknod(ctx, c, "/", "new", vfs.ModeFIFO|0o600, 0); !errors.Is(err, syscall.EPERM) {
+	if err := ns.Mknod(ctx, c, "/", "new", vfs.ModeFIFO|0o640, 0); err != nil {
 		t.Errorf("mkfifo: %v", err)
+	} else if st, err := os.Lstat(filepath.Join(dir, "new")); err != nil || st.Mode() != os.ModeNamedPipe|0o640 {
+		t.Errorf("the new FIFO is %v, %v", st, err)
+	}
+	if err := ns.Mknod(ctx, vfs.Cred{}, "/", "dev", vfs.ModeChar|0o600, 0x103); !errors.Is(err, syscall.EPERM) {
+		t.Errorf("mknod: %v", err)
 	}
 	f, err := ns.Open(ctx, c, "/", "f", vfs.O_CREAT|vfs.O_RDWR, 0o4444)
 	if err != nil {
