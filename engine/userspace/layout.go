@@ -15,6 +15,14 @@ const passwd = "root:x:0:0:root:/root:/bin/bash\nuser:x:1000:1000:user:/home/use
 const group = "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n"
 const osRelease = "PRETTY_NAME=\"AgentRun\"\nNAME=\"AgentRun\"\nID=agentrun\nID_LIKE=debian\nVERSION_ID=\"1\"\n"
 
+// profile and bashrc are what interactive shells read, as Debian has it, but shorter.
+const profile = "# read by login shells\n[ -z \"$PS1\" ] || [ -z \"$BASH_VERSION\" ] || [ ! -r ~/.bashrc ] || . ~/.bashrc\n"
+const bashrc = `# read by interactive shells
+PS1='\u@\h:\w\$ '
+HISTCONTROL=ignoreboth
+alias ls='ls --color=auto' grep='grep --color=auto' ll='ls -l'
+`
+
 // layout makes the tree: the root, what every Unix has unless the root has it already, the caller's volumes. own is the root
 // in memory, if that is what there is.
 func layout(ctx context.Context, o *Options) (ns *vfs.Namespace, own *memfs.FS, err error) {
@@ -124,10 +132,14 @@ func fill(ctx context.Context, ns *vfs.Namespace, o *Options) error {
 	if host == "" {
 		host = "sandbox"
 	}
-	for _, f := range [][2]string{{"/etc/passwd", passwd}, {"/etc/group", group}, {"/etc/hostname", host + "\n"}, {"/etc/os-release", osRelease}, {"/etc/hosts", "127.0.0.1\tlocalhost\n"}} {
+	for _, f := range [][2]string{{"/etc/passwd", passwd}, {"/etc/group", group}, {"/etc/hostname", host + "\n"}, {"/etc/os-release", osRelease}, {"/etc/hosts", "127.0.0.1\tlocalhost\n"},
+		{"/etc/profile", profile}, {Home + "/.bashrc", bashrc}} {
 		if err := write(ctx, ns, f[0], f[1]); err != nil {
 			return errs.New(errs.Other, "make root", f[0], err)
 		}
+	}
+	if err := ns.SetAttr(ctx, admin, "", Home+"/.bashrc", vfs.SetAttr{UID: &user, GID: &group1}, true); err != nil {
+		return errs.New(errs.Other, "make root", Home, err)
 	}
 	return nil
 }
