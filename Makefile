@@ -57,7 +57,7 @@ demo: build ## the main job in a minute: upload, snapshot, fork, diff, merge
 	./examples/demo.sh
 
 bench: build ## the measurements of SPECIFICATION.md
-	test/setup.sh versitygw
+	test/setup.sh versitygw just-bash
 	test/bench/run.sh
 
 soak: build setup ## what takes long: every fuzzer, crash loops, load (SOAK_MINUTES each, 10 unless told)

@@ -137,6 +137,17 @@ js() {
 	folder "js-$(digest "$here/e2e/js/package-lock.json")" js_build
 }
 
+just_bash_build() {
+	say "installing just-bash into $cache (from the npm registry, without install scripts)"
+	npm install --prefix "$dir" --ignore-scripts --no-audit --no-fund --loglevel=error "just-bash@$1"
+}
+
+just-bash() {
+	debian node nodejs npm
+	debian npm npm
+	folder "just-bash-$(pinned just-bash)" just_bash_build "$(pinned just-bash)"
+}
+
 ssh() {
 	debian ssh openssh-client
 	debian rsync rsync
@@ -146,7 +157,7 @@ command -v go >/dev/null 2>&1 || die "Go is missing: AgentRun is built with it"
 [ $# -gt 0 ] || set -- python js ssh versitygw miniogo rclone
 for tool in "$@"; do
 	case $tool in
-	versitygw | rclone | miniogo | python | js | ssh) "$tool" ;;
+	versitygw | rclone | miniogo | python | js | ssh | just-bash) "$tool" ;;
 	*) die "no such tool: $tool" ;;
 	esac
 done

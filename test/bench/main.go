@@ -35,6 +35,7 @@ type bench struct {
 	rows      []row
 	json      bool
 	versitygw string
+	rival     string // the folder where just-bash is installed
 }
 
 // want reports whether a group of rows is to run.
@@ -62,6 +63,7 @@ func main() {
 	flag.BoolVar(&b.json, "json", false, "print a JSON object per row")
 	flag.StringVar(&b.versitygw, "versitygw", "", "the rival's program")
 	clients := flag.String("ssh-clients", "", "be the clients of the group ssh: `ADDRESS COUNT`")
+	flag.StringVar(&b.rival, "just-bash", "", "the folder where npm has installed just-bash; without it its times are missing")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
 	if *clients != "" {
@@ -106,7 +108,7 @@ func (b *bench) run(only, dir string) (err error) {
 		name string
 		f    func(*bench) error
 	}{{"fork", forks}, {"depth", depth}, {"diff", diffs}, {"deletes", deletes}, {"writes", randomWrites}, {"rename", renames},
-		{"small-forks", smallForks}, {"store", storedOnce}, {"s3", s3}, {"sessions", sessions}, {"neighbours", neighbours}, {"ssh", sshSessions}, {"python", interpreters}} {
+		{"small-forks", smallForks}, {"store", storedOnce}, {"s3", s3}, {"sessions", sessions}, {"neighbours", neighbours}, {"ssh", sshSessions}, {"python", interpreters}, {"shell", shells}} {
 		if !b.want(g.name) {
 			continue
 		}

@@ -3,5 +3,6 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 go build -trimpath -o bin/bench ./test/bench
-version=$(awk '$1 == "versitygw" { print $2 }' test/harness/tools.txt)
-exec bin/bench -versitygw "${AGENTRUN_CACHE:-$HOME/.cache/agentrun}/versitygw-$version/bin/versitygw" "$@"
+cache=${AGENTRUN_CACHE:-$HOME/.cache/agentrun}
+version() { awk -v n="$1" '$1 == n { print $2 }' test/harness/tools.txt; }
+exec bin/bench -versitygw "$cache/versitygw-$(version versitygw)/bin/versitygw" -just-bash "$cache/just-bash-$(version just-bash)" "$@"
