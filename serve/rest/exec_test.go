@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -207,6 +209,17 @@ func TestExecRefused(t *testing.T) {
 	if _, err := ro.Exec(t.Context(), api.Exec{Args: []string{"show"}, Mounts: []api.Mount{{Bucket: "mine", ReadOnly: true}}}, client.Streams{}); err != nil {
 		t.Errorf("a read-only key couldn't read: %v", err)
 	}
+	forks := api.Exec{Args: []string{"show"}, Mounts: []api.Mount{{Bucket: "mine", Fork: true}}}
+	if _, err := ro.Exec(t.Context(), forks, client.Streams{}); err != nil {
+		t.Errorf("a read-only key got no fork for a moment: %v", err)
+	}
+	forks.Keep = true
+	if _, err := rw.Exec(t.Context(), forks, client.Streams{}); !errs.Is(err, errs.Denied) {
+		t.Errorf("a key kept a fork: %v", err)
+	}
+	if _, err := ro.Exec(t.Context(), api.Exec{Args: []string{"show"}, Mounts: []api.Mount{{Bucket: "other@x", Fork: true}}}, client.Streams{}); !errs.Is(err, errs.Denied) {
+		t.Errorf("a key forked another bucket: %v", err)
+	}
 	if _, err := rw.Exec(t.Context(), execOf("show"), client.Streams{}); err != nil {
 		t.Errorf("a key couldn't run in its bucket: %v", err)
 	}
@@ -317,4 +330,50 @@ func (w *world) dial(t *testing.T, protocol string) *websocket.Conn {
 	}
 	t.Cleanup(func() { conn.CloseNow() })
 	return conn
+}
+
+// TestExecTerminal runs a command with a terminal, whose size changes, on a fork, which is kept.
+func TestExecTerminal(t *testing.T) {
+	p := testPrograms()
+	p["terminal"] = func(ctx context.Context, c rest.Command) (int, error) {
+		if c.Kept != nil {
+			if err := c.Kept(map[string]string{"/workspace": "kept-one"}); err != nil {
+				return 0, err
+			}
+		}
+		fmt.Fprint(c.Stdout, *c.TTY, c.Mounts[0].Fork)
+		for range 2 {
+			select {
+			case size := <-c.Resizes:
+				fmt.Fprint(c.Stdout, size)
+				if size.Cols == 3 {
+					return 7, nil
+				}
+			case <-ctx.Done():
+				return 9, nil
+			}
+		}
+		return 8, nil
+	}
+	w := newWorld(t, rest.Options{Runner: p})
+	w.create("mine")
+	resizes := make(chan api.Size, 1)
+	resizes <- api.Size{Cols: 3, Rows: 4}
+	var out bytes.Buffer
+	var kept []api.Mount
+	e := api.Exec{Args: []string{"terminal"}, TTY: &api.Size{Cols: 1, Rows: 2}, Keep: true, Mounts: []api.Mount{{Bucket: "mine@now", Fork: true}}}
+	s := client.Streams{Stdout: &out, Resizes: resizes, Kept: func(k []api.Mount) { kept = k }}
+	if status, err := w.Exec(t.Context(), e, s); status != 7 || err != nil || out.String() != "{1 2}mine@now{3 4}" ||
+		!slices.Equal(kept, []api.Mount{{Bucket: "kept-one", Path: "/workspace"}}) {
+		t.Errorf("%d, %v, %q, %v", status, err, &out, kept)
+	}
+	e.TTY.Cols = api.MaxSize + 1
+	if _, err := w.Exec(t.Context(), e, client.Streams{}); !errs.Is(err, errs.Invalid) {
+		t.Errorf("a terminal too wide: %v", err)
+	}
+	resizes <- api.Size{Cols: -1}
+	e.TTY.Cols = 1
+	if _, err := w.Exec(t.Context(), e, client.Streams{Resizes: resizes}); !errs.Is(err, errs.Invalid) {
+		t.Errorf("a size that is none: %v", err)
+	}
 }

@@ -80,6 +80,7 @@ for other addresses, it gives everyone the base, and no other bucket.`,
 	f.StringVar(&c.SSH.Auth, "ssh-auth", "", "who may log in, `open|keys` (default: open where only this machine can connect, else keys)")
 	f.StringVar(&c.SSH.Authorized, "ssh-authorized-keys", "", "`FILE` of public keys, as OpenSSH has it, with access-key=\"ID\" as an option (default DIR/ssh/authorized_keys)")
 	f.BoolVar(&c.SSH.Keep, "ssh-keep", false, "keep the forks of SSH sessions; without it a client asks by setting AGENTRUN_KEEP=1")
+	f.StringArrayVar(&c.SSH.Network, "ssh-allow-net", nil, "a `HOST[:PORT]` that SSH sessions may connect to, as run --allow-net has it (repeatable)")
 	f.DurationVar(&c.SSH.Idle, "ssh-idle", 4*time.Hour, "`TIME` without a byte after which a session ends")
 	f.IntVar(&c.SSH.Max, "ssh-max", 2000, "`N` connections at once")
 	return cmd

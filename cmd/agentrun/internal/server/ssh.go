@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentrun.dev/access"
+	"agentrun.dev/egress"
 	"agentrun.dev/errs"
 	"agentrun.dev/serve/ssh"
 )
@@ -21,6 +22,7 @@ type SSH struct {
 	Keep       bool   // forks outlive their sessions
 	Idle       time.Duration
 	Max        int
+	Network    []string // what sandboxes may connect to, as package egress has it
 }
 
 // Ways to log in.
@@ -43,6 +45,9 @@ func (c *SSH) validate() error {
 		c.Auth = SSHKeys
 	case c.Auth != SSHOpen && c.Auth != SSHKeys:
 		return errs.Msg(errs.Invalid, "up", "--ssh-auth "+c.Auth, "want open or keys")
+	}
+	if _, err := egress.Parse(c.Network); err != nil {
+		return errs.New(errs.Invalid, "up", "--ssh-allow-net", err)
 	}
 	if c.Idle < 0 || c.Max < 0 {
 		return errs.Msg(errs.Invalid, "up", "--ssh-idle, --ssh-max", "want more than nothing")
@@ -89,6 +94,6 @@ func (s *Server) openSSH(ctx context.Context, c *Config, keys *access.Keys) (net
 		return nil, err
 	}
 	s.SSHEndpoint, s.SSHOpen = reachable(l), open
-	s.ssh = ssh.New(ssh.Options{Node: s.node, HostKey: key, Login: login.Login, Open: open, Keep: o.Keep, Idle: o.Idle, Max: o.Max, Log: log})
+	s.ssh = ssh.New(ssh.Options{Node: s.node, HostKey: key, Login: login.Login, Open: open, Keep: o.Keep, Network: o.Network, Idle: o.Idle, Max: o.Max, Log: log})
 	return l, nil
 }
