@@ -102,6 +102,7 @@ var list = []Command{
 	{"hexdump", dump.Hexdump},
 	{"hostid", coreutils.Hostid},
 	{"hostname", coreutils.Hostname},
+	{"iconv", text.Iconv},
 	{"id", coreutils.Id},
 	{"install", coreutils.Install},
 	{"ipcs", system.Ipcs},

@@ -40,3 +40,10 @@ func TestSmallTools(t *testing.T) {
 		}
 	}
 }
+
+func TestIconv(t *testing.T) {
+	commandtest.Run(t, command.NewSet(nil), commandtest.Table{
+		Setup: []string{"f u äöü €\n", "f l1 \xe4\xf6\n", "f bad a\xffb\n", "f cut a\xc3", "f jp 日本語\n", "f q “x” – …\n", "f a plain\n"}, Stdin: "größe\n",
+		Lines: []string{"iconv -f ISO-8859-1 -t UTF-8 l1", "iconv -f utf-8 -t latin1", "iconv -f UTF-8 -t UTF-16LE u", "iconv -f UTF-8 -t UTF-16 u", "iconv -t UTF-16BE u", "iconv -t UTF-32 a", "iconv -f UTF-8 -t ASCII//TRANSLIT", "iconv -f UTF-8 -t ASCII//IGNORE", "iconv -c -t ASCII", "iconv -t ASCII a", "iconv bad", "iconv -c bad", "iconv cut", "iconv -f UTF-8 -t SHIFT_JIS jp", "iconv -t EUC-JP jp", "iconv -t ASCII//TRANSLIT q", "iconv -f nope u", "iconv -t nope u", "iconv -f nope -t nada u", "iconv nofile", "iconv -t CP1252 u", "iconv -o out -t latin1", "iconv -f latin1 -t koi8-r a", "iconv -f ASCII -t UTF-8 l1"},
+	})
+}
