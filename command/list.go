@@ -144,6 +144,7 @@ var list = []Command{
 	{"pgrep", system.Pgrep},
 	{"pidof", system.Pidof},
 	{"pkill", system.Pkill},
+	{"pr", coreutils.Pr},
 	{"printenv", coreutils.Printenv},
 	{"printf", coreutils.Printf},
 	{"ps", system.Ps},
