@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build guests setup check unit race e2e suites docs test demo bench soak clean help
+.PHONY: build guests setup check unit race e2e suites docs posix test demo bench soak clean help
 
 # Packages whose tests are about several goroutines at once: these run once more under the race detector.
 RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./volume/... ./proc/... ./engine/... ./node/... ./serve/...
@@ -42,6 +42,9 @@ suites: build setup ## the S3 suites of versitygw and minio-go against a real se
 
 docs: build setup ## what the documents print is run, what they name is looked for
 	test/run.sh docs ./test/docs
+
+posix: ## write docs/posix.md, the conformance to POSIX, from its tests
+	go test ./test/posix -update
 
 test: ## all of the above: the whole proof, fast things first
 	$(MAKE) --no-print-directory check
