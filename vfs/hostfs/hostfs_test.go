@@ -3,8 +3,8 @@ package hostfs_test
 import (
 	"context"
 	"errors"
-	"net"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
