@@ -364,6 +364,12 @@ func (r *repo) cmdLog(args []string) int {
 	return l.run("log", args)
 }
 
+func (r *repo) cmdWhatchanged(args []string) int {
+	l := r.newLogger()
+	l.d.raw, l.maxParents = true, 1
+	return l.run("whatchanged", args)
+}
+
 func (l *logger) run(verb string, args []string) int {
 	r := l.r
 	paths := l.parse(verb, args)

@@ -65,6 +65,26 @@ func verbs() []verb {
 		{"pull", (*repo).cmdPull, false, "Fetch from and integrate with another repository or a local branch"},
 		{"push", (*repo).cmdPush, false, "Update remote refs along with associated objects"},
 		{"remote", (*repo).cmdRemote, false, "Manage set of tracked repositories"},
+		{"archive", (*repo).cmdArchive, false, "Create an archive of files from a named tree"},
+		{"cherry", (*repo).cmdCherry, false, "Find commits yet to be applied to upstream"},
+		{"check-ref-format", (*repo).cmdCheckRefFormat, true, "Ensures that a reference name is well formed"},
+		{"count-objects", (*repo).cmdCountObjects, false, "Count unpacked number of objects and their disk consumption"},
+		{"diff-files", (*repo).cmdDiffFiles, false, "Compares files in the working tree and the index"},
+		{"diff-index", (*repo).cmdDiffIndex, false, "Compare a tree to the working tree or index"},
+		{"diff-tree", (*repo).cmdDiffTree, false, "Compares the content and mode of blobs found via two tree objects"},
+		{"fsck", (*repo).cmdFsck, false, "Verifies the connectivity and validity of the objects in the database"},
+		{"gc", (*repo).cmdGC, false, "Cleanup unnecessary files and optimize the local repository"},
+		{"grep", (*repo).cmdGrep, false, "Print lines matching a pattern"},
+		{"pack-refs", (*repo).cmdPackRefs, false, "Pack heads and tags for efficient repository access"},
+		{"prune", (*repo).cmdPrune, false, "Prune all unreachable objects from the object database"},
+		{"repack", (*repo).cmdGC, false, "Pack unpacked objects in a repository"},
+		{"stripspace", (*repo).cmdStripspace, true, "Remove unnecessary whitespace"},
+		{"submodule", (*repo).cmdSubmodule, false, "Initialize, update or inspect submodules"},
+		{"update-index", (*repo).cmdUpdateIndex, false, "Register file contents in the working tree to the index"},
+		{"whatchanged", (*repo).cmdWhatchanged, false, "Show logs with differences each commit introduces"},
+		{"am", (*repo).cmdAm, false, "Apply a series of patches from a mailbox"},
+		{"apply", (*repo).cmdApply, true, "Apply a patch to files and/or to the index"},
+		{"format-patch", (*repo).cmdFormatPatch, false, "Prepare patches for e-mail submission"},
 		{"read-tree", (*repo).cmdReadTree, false, "Reads tree information into the index"},
 		{"rev-list", (*repo).cmdRevList, false, "List commit objects in reverse chronological order"},
 		{"rev-parse", (*repo).cmdRevParse, true, "Pick out and massage parameters"},
@@ -182,10 +202,19 @@ func (r *repo) shellAlias(script string, args []string) int {
 // suggest names commands that look like a mistyped one.
 func (r *repo) suggest(name string) {
 	var near []string
+	best := 6
 	for _, v := range verbs() {
-		if strings.HasPrefix(v.name, name) && len(name) > 1 || len(name) > 2 && distance(v.name, name) <= 2 {
-			near = append(near, v.name)
+		d := distance(name, v.name)
+		if strings.HasPrefix(v.name, name) {
+			d = -1
 		}
+		if d >= best+1 || d > 5 {
+			continue
+		}
+		if d < best {
+			near, best = nil, d
+		}
+		near = append(near, v.name)
 	}
 	switch len(near) {
 	case 0:
@@ -196,27 +225,31 @@ func (r *repo) suggest(name string) {
 	}
 }
 
-// distance counts the edits between two short words.
+// distance is how much it takes to make b of a, as git weighs it: to swap neighbours is free, to add a letter costs 1, to change one
+// 2, to drop one 3.
 func distance(a, b string) int {
-	if len(b) > 40 {
+	if len(a) > 40 {
 		return 40
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	row0, row1, row2 := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row1 {
+		row1[j] = j
 	}
-	for i := 1; i <= len(a); i++ {
-		last := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := last
-			if a[i-1] != b[j-1] {
-				cost = 1 + min(last, row[j], row[j-1])
+	for i := range len(a) {
+		row2[0] = (i + 1) * 3
+		for j := range len(b) {
+			row2[j+1] = row1[j]
+			if a[i] != b[j] {
+				row2[j+1] += 2
 			}
-			last, row[j] = row[j], cost
+			if i > 0 && j > 0 && a[i-1] == b[j] && a[i] == b[j-1] {
+				row2[j+1] = min(row2[j+1], row0[j-1])
+			}
+			row2[j+1] = min(row2[j+1], row1[j+1]+3, row2[j]+1)
 		}
+		row0, row1, row2 = row1, row2, row0
 	}
-	return row[len(b)]
+	return row1[len(b)]
 }
 
 func (r *repo) cmdVersion([]string) int {

@@ -4,5 +4,3 @@ package git
 func (r *repo) prepareFrom(list []change, d *diffOptions, tree oid) []change {
 	return r.prepare(list, d)
 }
-
-func (r *repo) emailWording(c *commit) string { return "" }

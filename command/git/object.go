@@ -170,6 +170,13 @@ func (r *repo) writeObject(k kind, data []byte) oid {
 	if r.hasObject(id) {
 		return id
 	}
+	r.storeLoose(id, k, data)
+	r.cache.put(id, k, data)
+	return id
+}
+
+// storeLoose writes an object's own file.
+func (r *repo) storeLoose(id oid, k kind, data []byte) {
 	r.step(1 + len(data)>>16)
 	var b bytes.Buffer
 	z, _ := zlib.NewWriterLevel(&b, zlib.BestSpeed)
@@ -197,8 +204,6 @@ func (r *repo) writeObject(k kind, data []byte) oid {
 	if err != nil {
 		r.fatal("unable to write file %s: %s", r.show(dir+"/"+s[2:]), vfs.Strerror(err))
 	}
-	r.cache.put(id, k, data)
-	return id
 }
 
 func (r *repo) hasObject(id oid) bool {

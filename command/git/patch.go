@@ -32,6 +32,7 @@ type diffOptions struct {
 	marks                                                               [3]byte // for old, new and common lines
 	merges                                                              string  // "", off, first, separate, combined, cc
 	implied                                                             bool    // a patch was only implied
+	statNumber                                                          int     // least width of numbers
 	stage                                                               int     // of conflicts, to compare with
 	relative                                                            string  // prefix to leave out
 	mnemonic                                                            bool
@@ -472,7 +473,7 @@ func (r *repo) statGraph(stats []fileStat, o *diffOptions) {
 		}
 		changeMax = max(changeMax, s.added+s.del)
 	}
-	numberWidth = max(numberWidth, len(strconv.Itoa(changeMax)))
+	numberWidth = max(numberWidth, len(strconv.Itoa(changeMax)), o.statNumber)
 	if width < 16+6+numberWidth {
 		width = 16 + 6 + numberWidth
 	}
