@@ -1,19 +1,21 @@
 package userspace
 
 import (
-	"agentrun.dev/command/services"
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"path/filepath"
 	"sync"
 
 	"agentrun.dev/command"
+	"agentrun.dev/command/services"
 	"agentrun.dev/errs"
 	"agentrun.dev/proc"
 	"agentrun.dev/shell"
 	"agentrun.dev/vfs"
 	"agentrun.dev/wasm"
+	"agentrun.dev/wasm/js"
 	"agentrun.dev/wasm/python"
 )
 
@@ -22,6 +24,7 @@ import (
 type Guests struct {
 	*command.Set
 	python *python.Interpreter
+	js     *js.Interpreter
 	loader *wasm.Loader
 
 	mu       sync.Mutex
@@ -37,15 +40,19 @@ type GuestOptions struct {
 // NewGuests returns guests.
 func NewGuests(o GuestOptions) *Guests {
 	g := &Guests{}
-	g.python = python.New(python.Options{Runtime: g.runtime(wasm.Options{CacheDir: o.CacheDir}), Dial: dial})
+	shared := g.runtime(wasm.Options{CacheDir: o.CacheDir, Stack: 40 << 20})
+	g.python = python.New(python.Options{Runtime: shared, Dial: dial})
+	g.js = js.New(js.Options{Runtime: shared, Connect: func(p *proc.Process) func(context.Context, string, string) (net.Conn, error) {
+		return services.From(p).Connect
+	}})
 	own := wasm.Options{Ready: 1}
 	if o.CacheDir != "" {
 		own.CacheDir = filepath.Join(o.CacheDir, "programs")
 	}
 	g.loader = wasm.NewLoader(g.runtime(own), wasm.LoaderOptions{})
 	programs := map[string]proc.Program{"bash": shell.New(false), "sh": shell.New(true)}
-	for name, p := range g.python.Programs() {
-		programs[name] = p
+	for _, of := range []map[string]proc.Program{g.python.Programs(), g.js.Programs()} {
+		maps.Copy(programs, of)
 	}
 	g.Set = command.NewSet(programs)
 	return g
@@ -81,6 +88,7 @@ func (g *Guests) Load(p *proc.Process, file string, head []byte) (proc.Program, 
 // Close frees what guests use. No sandbox that has them may run any more.
 func (g *Guests) Close() error {
 	g.python.Close()
+	g.js.Close()
 	g.mu.Lock()
 	g.closed = true
 	all := g.runtimes

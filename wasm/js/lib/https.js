@@ -1,0 +1,3 @@
+'use strict';
+require('http');
+module.exports = internal.https;

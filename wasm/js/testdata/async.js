@@ -1,0 +1,22 @@
+console.log('start');
+setTimeout(() => console.log('timeout 0'), 0); setTimeout((a, b) => console.log('timeout', a, b), 500, 1, 2);
+setImmediate(() => console.log('immediate'));
+process.nextTick(() => console.log('tick 1')); Promise.resolve().then(() => console.log('micro 1')).then(() => { console.log('micro 2'); process.nextTick(() => console.log('tick in micro')); });
+queueMicrotask(() => console.log('micro q')); process.nextTick((x) => { console.log('tick', x); Promise.resolve().then(() => console.log('micro in tick')); }, 2);
+(async () => { console.log('async body'); await null; console.log('after await'); try { await Promise.reject(new Error('r')); } catch (e) { console.log('caught', e.message); } finally { console.log('finally'); } })();
+let n = 0; const iv = setInterval(() => { console.log('interval', ++n); if (n === 3) clearInterval(iv); }, 60);
+process.on('exit', (c) => console.log('exit', c)); process.on('beforeExit', () => { if (!globalThis.once) { globalThis.once = 1; console.log('before exit'); } });
+const { once, on, EventEmitter } = require('events'); const ee = new EventEmitter(); setTimeout(() => ee.emit('go', 'value'), 90); once(ee, 'go').then(([v]) => console.log('once', v));
+const util = require('util'), fs = require('fs'), stream = require('stream'); const sleep = util.promisify(setTimeout);
+sleep(150).then(() => console.log('slept')); require('timers/promises').setTimeout(210, 'val').then(console.log);
+(async () => { for await (const x of (async function* () { yield 1; yield 2; })()) console.log('gen', x); console.log(await Promise.all([1, sleep(1, 'two'), Promise.resolve(3)]), await Promise.race([sleep(30, 'slow'), sleep(2, 'fast')]), await Promise.allSettled([Promise.reject(1), 2]), await Promise.any([Promise.reject(1), 5])); })();
+setTimeout(() => {
+const r = stream.Readable.from(['a', 'b', 'c']); const t = new stream.Transform({ transform(c, e, cb) { cb(null, c.toString().toUpperCase()); } }); const chunks = [];
+stream.pipeline(r, t, new stream.Writable({ write(c, e, cb) { chunks.push(c.toString()); cb(); } }), (e) => console.log('pipeline', e, chunks));
+}, 450);
+const p = new stream.PassThrough(); p.on('data', (c) => console.log('data', c.toString())); p.on('end', () => console.log('end')); p.on('close', () => console.log('close')); p.write('one'); p.end('two');
+const ac = new AbortController(); ac.signal.addEventListener('abort', () => console.log('aborted', ac.signal.reason.name)); setTimeout(() => ac.abort(), 330);
+const { AsyncLocalStorage } = require('async_hooks'); const als = new AsyncLocalStorage(); als.run({ id: 7 }, () => setTimeout(() => console.log('store', als.getStore()), 270));
+setTimeout(() => fs.writeFile('/tmp/agentrun-async', 'data', (e) => { console.log('written', e); fs.readFile('/tmp/agentrun-async', 'utf8', (e, d) => { console.log('read', e, d); fs.promises.stat('/tmp/agentrun-async').then((s) => { console.log('size', s.size, s.isFile()); fs.createReadStream('/tmp/agentrun-async', { encoding: 'utf8' }).on('data', (d) => console.log('stream', d)).on('close', () => { console.log('stream closed'); fs.unlinkSync('/tmp/agentrun-async'); }); }); }); }), 600);
+const ws = new stream.Writable({ highWaterMark: 3, write(c, e, cb) { setImmediate(cb); } }); console.log(ws.write('ab'), ws.write('cd')); ws.on('drain', () => console.log('drain')); ws.on('finish', () => console.log('finish')); setTimeout(() => ws.end(), 390);
+const tt = setTimeout(() => {}, 100000); tt.unref(); console.log(typeof tt.ref, tt.hasRef());
