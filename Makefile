@@ -14,10 +14,12 @@ UNIT = $$(go list ./... | grep -v -e '/test/\(e2e\|suites\|docs\)$$' -e '/bucket
 
 build: ## build bin/agentrun, with the guests if they can be built here
 	@wasm/guests/build.sh || echo "building without the interpreters: python3 will say so"
+	@wasm/guests/js/build.sh || echo "building without QuickJS: node will say so"
 	go build -trimpath -o bin/agentrun ./cmd/agentrun
 
 guests: ## build the WebAssembly interpreters into wasm/guests/dist, from Debian's sources, cached
 	wasm/guests/build.sh
+	wasm/guests/js/build.sh
 
 setup: ## install the third-party tools that the tests run into a cache, pinned by version
 	test/setup.sh

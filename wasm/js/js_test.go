@@ -147,6 +147,7 @@ func (b *box) start(dir, stdin string, args ...string) (p *proc.Process, out, er
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	p.Umask(0o022)
 	if err := p.StartFile("/bin/"+args[0], args); err != nil {
 		b.t.Fatal(err)
 	}

@@ -57,6 +57,71 @@ static JSValue JS_ThrowTypeErrorNotAnObject""")
 change("""fini:
     return JS_ThrowTypeError(ctx, "not a constructor");""", """fini:
     return agentrun_throw_not(ctx, "a constructor");""")
+change("""            js_parse_error(s, "unexpected token: '%.*s'",
+                           (int)(s->buf_ptr - s->token.ptr), s->token.ptr);
+""", """            agentrun_json_error(s);
+""")
+change("""static int json_parse_string(JSParseState *s, const uint8_t **pp)
+{""", """// agentrun_json_error names a character that JSON can't have there, and shows what is around it.
+static void agentrun_json_error(JSParseState *s)
+{
+    const uint8_t *at = s->token.ptr, *from = s->buf_start, *to = s->buf_end;
+    const char *before = "", *after = "";
+    int n = 1;
+    while (n < 4 && at + n < to && (at[n] & 0xc0) == 0x80)
+        n++;
+    if (to - from > 40) {
+        if (at - from > 10) {
+            from = at - 10;
+            before = "...";
+        }
+        if (to - at > 10) {
+            to = at + 10;
+            after = "...";
+        }
+        while (from < at && (*from & 0xc0) == 0x80)
+            from++;
+        while (to > at && to < s->buf_end && (*to & 0xc0) == 0x80)
+            to--;
+    }
+    js_parse_error(s, "Unexpected token '%.*s', %s\\"%.*s\\"%s is not valid JSON", n, at, before, (int)(to - from), from, after);
+}
+
+static int json_parse_string(JSParseState *s, const uint8_t **pp)
+{""")
+change('"expecting hex digit"', '"URI malformed"')
+change("""        return JS_UNDEFINED;
+    return js_dup(p->u.object_data);
+""", """        return JS_UNDEFINED;
+    if (JS_IsString(p->u.object_data)) {
+        size_t len;
+        const char *text = JS_ToCStringLen(ctx, &len, p->u.object_data);
+        if (!text)
+            return JS_EXCEPTION;
+        if (len > 0 && text[0] == 1) {
+            JSValue head = agentrun_error_head(ctx, this_val), stack;
+            if (len == 1) { // no frames: no newline either
+                size_t n;
+                const char *h = JS_ToCStringLen(ctx, &n, head);
+                stack = h ? JS_NewStringLen(ctx, h, n > 0 ? n - 1 : 0) : JS_EXCEPTION;
+                JS_FreeCString(ctx, h);
+                JS_FreeValue(ctx, head);
+            } else
+                stack = JS_ConcatString(ctx, head, JS_NewStringLen(ctx, text + 1, len - 1));
+            JS_FreeCString(ctx, text);
+            if (JS_IsException(stack))
+                return stack;
+            JS_FreeValue(ctx, p->u.object_data);
+            p->u.object_data = stack;
+            return js_dup(stack);
+        }
+        JS_FreeCString(ctx, text);
+    }
+    return js_dup(p->u.object_data);
+""")
+change("""    if (!JS_IsString(value))
+        return JS_ThrowTypeError(ctx, "Error.prototype.stack setter expects a string");
+""", "")
 # Frames as V8 words them.
 change("""            if (!func_name_str || func_name_str[0] == '\\0')
                 str1 = "<anonymous>";
@@ -191,7 +256,8 @@ change("""        if (dbuf_error(&dbuf))
             dbuf.size--;
         stack = JS_NULL;
         if (!dbuf_error(&dbuf)) {
-            JSValue head = agentrun_error_head(ctx, error_obj);
+            // The first line is added when somebody first looks, as V8 does: until then the name and the message may change.
+            JSValue head = !has_filter_func && can_store_error_stack(error_obj) ? JS_NewString(ctx, "\\x01") : agentrun_error_head(ctx, error_obj);
             JSValue tail = JS_NewStringLen(ctx, (char *)dbuf.buf, dbuf.size);
             if (dbuf.size > 0)
                 stack = JS_ConcatString(ctx, head, tail);
