@@ -122,6 +122,7 @@ change("""        return JS_UNDEFINED;
 change("""    if (!JS_IsString(value))
         return JS_ThrowTypeError(ctx, "Error.prototype.stack setter expects a string");
 """, "")
+change("\"Could not find export '%s' in module '%s'\"", "\"The requested module '%2$s' does not provide an export named '%1$s'\"")
 # Frames as V8 words them.
 change("""            if (!func_name_str || func_name_str[0] == '\\0')
                 str1 = "<anonymous>";

@@ -42,9 +42,16 @@ Module._findPath = (request, paths) => {
 };
 Module._resolveFilename = (request, parent, isMain, options) => {
   if (internal.isBuiltin(request)) return request;
+  if (request.startsWith('node:')) throw require('internal/errors').coded(Error, 'ERR_UNKNOWN_BUILTIN_MODULE', `No such built-in module: ${request}`);
   const bases = options && options.paths ? options.paths : [parent && parent.filename ? path.dirname(parent.filename) : process.cwd()];
   for (const base of bases) {
     const f = resolver.cjs(request, base);
+    if (f && f.missing) {
+      const e = new Error(`Cannot find module '${f.missing}'`);
+      e.code = 'MODULE_NOT_FOUND';
+      e.path = f.missing;
+      throw e;
+    }
     if (f) return f;
   }
   const stack = [];

@@ -97,7 +97,13 @@ for (const [name, i] of [['getuid', 2], ['geteuid', 2], ['getgid', 3], ['getegid
 p.getgroups = () => [host.ids()[3]];
 p.kill = (pid, sig = 'SIGTERM') => {
   if (typeof pid !== 'number') throw argType('pid', 'number', pid);
-  check(host.kill(pid, internal.signalNumber(sig)), 'kill');
+  const r = host.kill(pid, internal.signalNumber(sig));
+  if (r < 0) {
+    const e = require('internal/errors').system(r, 'kill');
+    e.message = `kill ${e.code}`;
+    e.stack = e.stack.replace(/^.*/, `Error: ${e.message}`);
+    throw e;
+  }
   return true;
 };
 p.abort = () => { host.kill(p.pid, 6); host.exit(134); };
@@ -158,7 +164,6 @@ internal.finish = () => {
   if (!p._exiting) {
     p._exiting = true;
     if (p.exitCode === undefined && internal.unsettled) {
-      internal.stderr(`Warning: Detected unsettled top-level await at ${internal.unsettled}\n`);
       p.exitCode = 13;
     }
     try {

@@ -120,6 +120,7 @@ const within2 = (t) => t !== root && (t.o.only && !t.children.some((c) => c.o.on
 const within = (t) => { for (let p = t.parent; p; p = p.parent) if (p !== root && state.pattern.test(p.name)) return true; return false; };
 
 const yaml = (s) => `'${String(s).replace(/'/g, "''").replace(/\n/g, '\\n')}'`;
+const value = (v) => typeof v === 'number' || typeof v === 'boolean' ? `${v}` : typeof v === 'string' ? yaml(v) : v === undefined ? '~' : yaml(inspect(v));
 function report(t, level) {
   const list = t.parent.children.filter((c) => !c.silent);
   const n = t.number = (t.parent.count = (t.parent.count || 0) + 1);
@@ -149,7 +150,7 @@ function details(t, pad) {
     s += /\n/.test(e.message) ? `${pad}  error: |-\n${e.message.split('\n').map((l) => `${pad}    ${l}`).join('\n')}\n` : `${pad}  error: ${yaml(e.message)}\n`;
     s += `${pad}  code: '${e.code || 'ERR_TEST_FAILURE'}'\n`;
     if (e.name !== 'Error' && e.failureType === undefined) s += `${pad}  name: '${e.name}'\n`;
-    if (e.code === 'ERR_ASSERTION') s += `${pad}  expected: ${yaml(inspect(e.expected))}\n${pad}  actual: ${yaml(inspect(e.actual))}\n${pad}  operator: '${e.operator}'\n`;
+    if (e.code === 'ERR_ASSERTION') s += `${pad}  expected: ${value(e.expected)}\n${pad}  actual: ${value(e.actual)}\n${pad}  operator: '${e.operator}'\n`;
     if (e.failureType === undefined && e.stack) s += `${pad}  stack: |-\n${e.stack.split('\n').filter((l) => /^\s+at /.test(l)).map((l) => `${pad}    ${l.trim().slice(3)}`).join('\n')}\n`;
   } else s += `${pad}  error: ${yaml(inspect(e))}\n${pad}  code: 'ERR_TEST_FAILURE'\n`;
   return s;

@@ -4,6 +4,8 @@ const resolver = require('internal/resolve');
 const path = require('path');
 const invalid = /^(?:arguments|await|break|case|catch|class|const|continue|debugger|default|delete|do|else|enum|eval|export|extends|false|finally|for|function|if|implements|import|in|instanceof|interface|let|new|null|package|private|protected|public|return|static|super|switch|this|throw|true|try|typeof|var|void|while|with|yield)$/;
 
+const known = new Set();
+internal.isESM = (f) => known.has(f);
 const baseOf = (base) => base.startsWith('/') ? base : `${process.cwd()}/${base}`;
 exports.resolve = (base, name) => {
   if (internal.isBuiltin(name)) return name.startsWith('node:') ? name : `node:${name}`;
@@ -56,6 +58,7 @@ exports.load = (name) => {
 exports.meta = (meta, name) => {
   const file = name.replace(/[?#].*$/, '');
   if (file.startsWith('/')) {
+    known.add(file);
     meta.dirname = path.dirname(file);
     meta.filename = file;
     meta.resolve = (s) => {

@@ -82,9 +82,19 @@ function location(stack) {
 const texts = new Map();
 internal.texts = texts;
 internal.explain = () => {};
+// thrower guesses where a value without a stack was thrown: where the program throws at all, if that is one place.
+function thrower() {
+  const file = process.argv[1];
+  let text = texts.get('[eval]') ?? texts.get('[stdin]');
+  const name = text !== undefined ? texts.has('[eval]') ? '[eval]' : '[stdin]' : file;
+  if (text === undefined) try { text = require('fs').readFileSync(file, 'utf8'); } catch { return null; }
+  const found = text.split('\n').map((l, i) => /\bthrow\b/.test(l) ? { file: name, line: i + 1, column: l.search(/\bthrow\b/) + 1 } : null).filter(Boolean);
+  return found.length === 1 ? found[0] : null;
+}
 function context(e) {
-  const at = e && typeof e === 'object' ? location(e.stack) : internal.lastThrow;
-  if (!at) return 'node:internal/process/task_queues:1\nundefined\n^\n';
+  if (e && e.code === 'MODULE_NOT_FOUND') return 'node:internal/modules/cjs/loader:1210\n  throw err;\n  ^\n';
+  const at = e && typeof e === 'object' ? location(e.stack) : thrower();
+  if (!at) return 'Uncaught:\n';
   let text = texts.get(at.file);
   if (text === undefined) {
     try { text = require('fs').readFileSync(at.file, 'utf8'); } catch { text = ''; }
@@ -93,7 +103,7 @@ function context(e) {
   let column = Math.max(0, at.column - 1);
   if (/^\s*throw\b/.test(line)) column = line.indexOf('throw');
   const mark = line.slice(0, column).replace(/[^\t]/g, ' ') + '^';
-  return `${at.file}:${at.line}\n${line}\n${mark}\n`;
+  return `${internal.isESM && internal.isESM(at.file) ? 'file://' : ''}${at.file}:${at.line}\n${line}\n${mark}\n`;
 }
 function print(e, fromPromise) {
   const tail = `\nNode.js ${internal.version}\n`;
@@ -105,10 +115,10 @@ function print(e, fromPromise) {
     const err = new Error(`This error originated either by throwing inside of an async function without a catch block, or by rejecting a promise which was not handled with .catch(). The promise rejected with the reason "${inspect(e)}".`);
     err.name = 'UnhandledPromiseRejection';
     err.code = 'ERR_UNHANDLED_REJECTION';
-    internal.stderr(`node:internal/process/promises:288\n            triggerUncaughtException(err, true /* fromPromise */);\n            ^\n\n[${err.name}: ${err.message}] {\n  code: 'ERR_UNHANDLED_REJECTION'\n}\n${tail}`);
+    internal.stderr(`node:internal/process/promises:394\n      new UnhandledPromiseRejection(reason);\n      ^\n\n${err.name}: ${err.message}\n    at throwUnhandledRejectionsMode (node:internal/process/promises:394:7)\n    at processPromiseRejections (node:internal/process/promises:475:17) {\n  code: 'ERR_UNHANDLED_REJECTION'\n}\n${tail}`);
     return;
   }
-  internal.stderr(`${context(null)}${inspect(e)}\n(Use \`node --trace-uncaught ...\` to show where the exception was thrown)\n${tail}`);
+  internal.stderr(`${context(null)}${typeof e === 'string' ? e : inspect(e)}\n(Use \`node --trace-uncaught ...\` to show where the exception was thrown)\n${tail}`);
 }
 let dying = false;
 loop.handlers.uncaught = (e, origin) => {

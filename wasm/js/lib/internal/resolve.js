@@ -148,7 +148,7 @@ exports.cjs = (request, dir) => {
   if (relative(request)) return file(path.resolve(dir, request), /(^|\/)\.{0,2}$/.test(request) && request !== '/' || request.endsWith('/'));
   if (request.startsWith('#')) return imports(request, `${dir}/x`, conditions);
   const r = bare(request, `${dir}/x`, conditions, true);
-  return r && (type(r) === 1 ? real(r) : file(r));
+  return r && (type(r) === 1 ? real(r) : file(r) || { missing: r });
 };
 function imports(request, from, conditions) {
   const p = scope(from);
@@ -160,6 +160,7 @@ exports.esm = (request, from) => {
   const conditions = ['import', 'node'];
   const missing = (what, f) => {
     const e = coded(Error, 'ERR_MODULE_NOT_FOUND', `Cannot find ${what} '${f}' imported from ${from}`);
+    if (what === 'module') e.url = require('url').pathToFileURL(f).href;
     return e;
   };
   let f;
