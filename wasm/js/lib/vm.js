@@ -21,7 +21,7 @@ function runInContext(text, c, name = 'evalmachine.<anonymous>') {
   if (typeof name === 'object') name = name && name.filename || 'evalmachine.<anonymous>';
   host.script(`${text}`, name, 32);
   const outer = new Proxy(c, {
-    has: () => true,
+    has: (t, k) => k !== '__t' && k !== 'eval',
     get(t, k) { if (k === Symbol.unscopables) return undefined; if (k === 'globalThis') return t; if (k in t) return t[k]; if (language.includes(k)) return globalThis[k]; throw new ReferenceError(`${String(k)} is not defined`); },
     set(t, k, v) { t[k] = v; return true; },
   });

@@ -127,7 +127,7 @@ function dateFormat(d, o, what) {
     if (o.second) parts.push(o.minute ? two(f.s) : String(f.s));
     time = parts.join(':');
     if (o.fractionalSecondDigits) time += `.${String(f.ms).padStart(3, '0').slice(0, o.fractionalSecondDigits)}`;
-    if (o.hour && h12) time += `\u202f${f.h < 12 ? 'AM' : 'PM'}`;
+    if (o.hour && h12) time += ` ${f.h < 12 ? 'AM' : 'PM'}`;
     if (o.timeZoneName) time += ' UTC';
   } else if (o.timeZoneName) date += ', UTC';
   const long = named && (o.dateStyle === 'full' || o.dateStyle === 'long');
@@ -253,6 +253,11 @@ const Intl = { NumberFormat: callable(NumberFormat), DateTimeFormat: callable(Da
 Object.defineProperty(Intl, Symbol.toStringTag, { value: 'Intl', configurable: true });
 Object.defineProperty(globalThis, 'Intl', { value: Intl, writable: true, configurable: true, enumerable: false });
 const put = (o, k, f) => Object.defineProperty(o, k, { value: f, writable: true, configurable: true, enumerable: false });
+// The name of the zone is part of a date's text; there is only UTC.
+for (const k of ['toString', 'toTimeString']) {
+  const native = Date.prototype[k];
+  put(Date.prototype, k, { [k]() { const s = native.call(this); return s.endsWith('+0000') ? `${s} (Coordinated Universal Time)` : s; } }[k]);
+}
 put(Number.prototype, 'toLocaleString', function toLocaleString(l, o) { return numberFormat(Number(this), o); });
 put(BigInt.prototype, 'toLocaleString', function toLocaleString(l, o) { return numberFormat(BigInt(this), o); });
 put(Date.prototype, 'toLocaleString', function toLocaleString(l, o) { return dateFormat(this, o, 'any'); });

@@ -1,0 +1,1 @@
+const rl = require('readline').createInterface({ input: process.stdin, output: process.stdout }); rl.question('name? ', (n) => { console.log('hi', n); rl.on('line', (l) => console.log('line:', l)).on('close', () => console.log('bye')); rl.setPrompt('> '); rl.prompt(); });

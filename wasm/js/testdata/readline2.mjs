@@ -1,0 +1,1 @@
+import * as readline from 'node:readline/promises'; const rl = readline.createInterface({ input: process.stdin, terminal: false }); for await (const l of rl) console.log('L', l); for await (const c of process.stdin) console.log(c);
