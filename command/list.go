@@ -137,6 +137,7 @@ var list = []Command{
 	{"nl", coreutils.Nl},
 	{"nohup", coreutils.Nohup},
 	{"nproc", coreutils.Nproc},
+	{"numfmt", coreutils.Numfmt},
 	{"od", dump.Od},
 	{"paste", coreutils.Paste},
 	{"patch", diff.Patch},
