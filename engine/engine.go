@@ -108,6 +108,10 @@ type Cmd struct {
 	Stderr io.Writer // nil discards; not used with a TTY
 	TTY    *Size     // a terminal of this size, whose input is Stdin and whose output is Stdout
 
+	// Modes are how the client's own terminal is set, by the opcodes of RFC 4254, section 8. The engine takes those that it
+	// has, and its defaults for others.
+	Modes map[byte]uint32
+
 	// Keep lets processes that the command leaves in the background go on when it has ended. Without it they get a quarter
 	// of a second to end by themselves and are killed then.
 	Keep bool

@@ -270,3 +270,39 @@ func TestRefused(t *testing.T) {
 		t.Errorf("a header of 4 GiB: %v", err)
 	}
 }
+
+// TestEmpty makes buckets that are empty at first, and end with the sandbox.
+func TestEmpty(t *testing.T) {
+	store := newStore(t)
+	o := volume.Options{Store: store, Owner: "one", UID: 1000, GID: 1000}
+	specs := []volume.Spec{{Name: "root", Path: "/"}, {Name: "work", Empty: true}, {Name: "scratch", Empty: true, Policy: volume.Fresh}}
+	set, err := volume.Open(ctx, o, specs)
+	w := see(t, set, err)
+	w.write("/work/a", "x")
+	w.write("/scratch/a", "x")
+	name := set.Bucket("/work").Name()
+	cut, err := set.Cut(ctx, "cut")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fork, err := cut.Fork(ctx, "two")
+	f := see(t, fork, err)
+	if a, b := f.read("/work/a"), f.read("/scratch/a"); a != "x" || b != "-" || fork.Bucket("/scratch") == nil {
+		t.Errorf("the fork has %q and %q", a, b)
+	}
+	for _, end := range []func(context.Context) error{cut.Close, fork.Close, set.Close} {
+		if err := end(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := store.Info(ctx, name); !errs.Is(err, errs.NotFound) {
+		t.Errorf("after the end: %v", err)
+	}
+	if err := store.List(ctx, func(i *bucket.Info) error { t.Error("left behind:", i.Name); return nil }); err != nil {
+		t.Error(err)
+	}
+	specs[1].Base = "x"
+	if _, err := volume.Open(ctx, o, specs); !errs.Is(err, errs.Invalid) {
+		t.Errorf("empty, and a fork: %v", err)
+	}
+}

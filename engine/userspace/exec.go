@@ -212,6 +212,11 @@ func (p *Process) terminal(c Cmd) error {
 	if err != nil {
 		return errs.New(errs.Limit, "terminal", p.s.id, err)
 	}
+	if len(c.Modes) > 0 {
+		settings := t.Settings()
+		applyModes(&settings, c.Modes)
+		t.Configure(settings)
+	}
 	p.connect(t, c)
 	return nil
 }
@@ -291,4 +296,40 @@ func (p *Process) outcome(ctx context.Context) (int, error) {
 		return status, errs.Msg(errs.Limit, "exec", name, what+" limit exceeded")
 	}
 	return status, nil
+}
+
+// modeChars are the opcodes of RFC 4254 (section 8) for control characters, by their index in Termios.Cc.
+var modeChars = map[byte]int{1: proc.VINTR, 2: proc.VQUIT, 3: proc.VERASE, 4: proc.VKILL, 5: proc.VEOF, 6: proc.VEOL, 7: proc.VEOL2, 8: proc.VSTART,
+	9: proc.VSTOP, 10: proc.VSUSP, 12: proc.VREPRINT, 13: proc.VWERASE, 14: proc.VLNEXT, 18: proc.VDISCARD}
+
+// Opcodes for bits of Iflag, Lflag and Oflag (and of RFC 8160, which adds IUTF8).
+var (
+	modeInput = map[byte]uint32{33: proc.ISTRIP, 34: proc.INLCR, 35: proc.IGNCR, 36: proc.ICRNL, 38: proc.IXON, 39: proc.IXANY, 41: proc.IMAXBEL, 42: proc.IUTF8}
+	modeLocal = map[byte]uint32{50: proc.ISIG, 51: proc.ICANON, 53: proc.ECHO, 54: proc.ECHOE, 55: proc.ECHOK, 56: proc.ECHONL, 57: proc.NOFLSH,
+		58: proc.TOSTOP, 59: proc.IEXTEN, 60: proc.ECHOCTL, 61: proc.ECHOKE}
+	modeOutput = map[byte]uint32{70: proc.OPOST, 72: proc.ONLCR, 73: proc.OCRNL, 74: proc.ONOCR, 75: proc.ONLRET}
+)
+
+// applyModes sets a terminal as its client's is. What the terminal doesn't have is left out.
+func applyModes(t *proc.Termios, modes map[byte]uint32) {
+	for op, v := range modes {
+		if i, ok := modeChars[op]; ok {
+			if v >= 255 { // none
+				v = 0
+			}
+			t.Cc[i] = byte(v)
+			continue
+		}
+		set(&t.Iflag, modeInput[op], v)
+		set(&t.Lflag, modeLocal[op], v)
+		set(&t.Oflag, modeOutput[op], v)
+	}
+}
+
+func set(flags *uint32, bit, on uint32) {
+	if on != 0 {
+		*flags |= bit
+	} else {
+		*flags &^= bit
+	}
 }

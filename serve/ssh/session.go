@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"strings"
@@ -28,7 +29,8 @@ type session struct {
 	keep     bool
 
 	mu   sync.Mutex
-	size *engine.Size   // of the terminal; nil without one
+	size *engine.Size // of the terminal; nil without one
+	mode map[byte]uint32
 	proc engine.Process // once it runs
 	done bool           // it has ended: what it left in the background isn't the session's any more
 }
@@ -155,7 +157,7 @@ func (s *session) request(r *ssh.Request, started bool) bool {
 		}
 		size := sizeOf(v.Cols, v.Rows)
 		s.mu.Lock()
-		s.size = &size
+		s.size, s.mode = &size, parseModes(v.Modes)
 		s.mu.Unlock()
 		return v.Term == "" || s.setenv("TERM", v.Term)
 	case "env":
@@ -169,6 +171,16 @@ func (s *session) request(r *ssh.Request, started bool) bool {
 		return ssh.Unmarshal(r.Payload, &v) == nil && s.signal(v.Text)
 	}
 	return false
+}
+
+// parseModes reads the modes of a terminal: an opcode and a number each, up to an opcode of 0 or one that is no mode.
+func parseModes(b string) map[byte]uint32 {
+	modes := map[byte]uint32{}
+	for len(b) >= 5 && b[0] > 0 && b[0] < 160 {
+		modes[b[0]] = binary.BigEndian.Uint32([]byte(b[1:5]))
+		b = b[5:]
+	}
+	return modes
 }
 
 // sizeOf bounds what a client says of its terminal.
@@ -282,7 +294,7 @@ func (s *session) start(sb *node.Sandbox, args []string) (engine.Process, error)
 	cmd := engine.Cmd{Args: args, Env: s.env, Dir: workspace, Stdin: s.ch, Stdout: s.ch, Stderr: s.ch.Stderr(), Keep: true}
 	if s.size != nil {
 		size := *s.size
-		cmd.TTY = &size
+		cmd.TTY, cmd.Modes = &size, s.mode
 	}
 	p, err := sb.Exec(s.c.ctx, cmd)
 	if err == nil {

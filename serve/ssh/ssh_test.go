@@ -221,7 +221,7 @@ func TestTerminal(t *testing.T) {
 	h := start(t, nil)
 	c := h.connect("x")
 	s := session(t, c)
-	if err := s.RequestPty("xterm-256color", 30, 100, xssh.TerminalModes{xssh.ECHO: 0}); err != nil {
+	if err := s.RequestPty("xterm-256color", 30, 100, xssh.TerminalModes{xssh.ECHO: 0, xssh.VINTR: 24, xssh.VERASE: 8, xssh.VSTATUS: 255, xssh.TTY_OP_OSPEED: 9600}); err != nil {
 		t.Fatal(err)
 	}
 	in, _ := s.StdinPipe()
@@ -232,7 +232,11 @@ func TestTerminal(t *testing.T) {
 	defer time.AfterFunc(time.Minute, func() { c.Close() }).Stop() // a screen that never shows what it should is told
 	screen := &screen{t: t, r: out}
 	screen.until("snapshot --help")
-	io.WriteString(in, "stty size; tty; echo $TERM\n")
+	io.WriteString(in, "stty -a | tr ';' '\\n' | cat\n")
+	screen.until("intr = ^X\r\n")
+	screen.until(" erase = ^H\r\n")
+	screen.until("-echo ")
+	io.WriteString(in, "stty intr ^C; stty size; tty; echo $TERM\n")
 	screen.until("30 100\r\n/dev/pts/0\r\nxterm-256color\r\n")
 	if err := s.WindowChange(41, 142); err != nil {
 		t.Fatal(err)

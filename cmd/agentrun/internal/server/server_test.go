@@ -29,23 +29,28 @@ func TestValidate(t *testing.T) {
 		change func(*Config)
 		ok     bool
 	}{
-		"as it is":            {func(*Config) {}, true},
-		"localhost":           {func(c *Config) { c.Listen = "localhost:0" }, true},
-		"IPv6":                {func(c *Config) { c.Listen = "[::1]:0" }, true},
-		"another loopback":    {func(c *Config) { c.Listen = "127.9.9.9:0" }, true},
-		"no data":             {func(c *Config) { c.Data = "" }, false},
-		"no port":             {func(c *Config) { c.Listen = "127.0.0.1" }, false},
-		"everywhere":          {func(c *Config) { c.Listen = "0.0.0.0:0" }, false},
-		"everywhere, unsaid":  {func(c *Config) { c.S3Listen = ":0" }, false},
-		"everywhere in IPv6":  {func(c *Config) { c.S3Listen = "[::]:0" }, false},
-		"a name":              {func(c *Config) { c.Listen = "localhost.example.com:0" }, false},
-		"everywhere with TLS": {func(c *Config) { c.Listen, c.SelfSigned = "0.0.0.0:0", true }, true},
-		"half a certificate":  {func(c *Config) { c.TLSKey = "k" }, false},
-		"two certificates":    {func(c *Config) { c.TLSCert, c.TLSKey, c.SelfSigned = "c", "k", true }, false},
-		"half a key":          {func(c *Config) { c.Root.ID = "root" }, false},
-		"a short secret":      {func(c *Config) { c.Root = settings.RootKey{ID: "root", Secret: "short"} }, false},
-		"a dot in the id":     {func(c *Config) { c.Root = settings.RootKey{ID: "ro.ot", Secret: "long enough"} }, false},
-		"a key":               {func(c *Config) { c.Root = settings.RootKey{ID: "root", Secret: "long-enough"} }, true},
+		"as it is":             {func(*Config) {}, true},
+		"localhost":            {func(c *Config) { c.Listen = "localhost:0" }, true},
+		"IPv6":                 {func(c *Config) { c.Listen = "[::1]:0" }, true},
+		"another loopback":     {func(c *Config) { c.Listen = "127.9.9.9:0" }, true},
+		"no data":              {func(c *Config) { c.Data = "" }, false},
+		"no port":              {func(c *Config) { c.Listen = "127.0.0.1" }, false},
+		"everywhere":           {func(c *Config) { c.Listen = "0.0.0.0:0" }, false},
+		"everywhere, unsaid":   {func(c *Config) { c.S3Listen = ":0" }, false},
+		"everywhere in IPv6":   {func(c *Config) { c.S3Listen = "[::]:0" }, false},
+		"a name":               {func(c *Config) { c.Listen = "localhost.example.com:0" }, false},
+		"everywhere with TLS":  {func(c *Config) { c.Listen, c.SelfSigned = "0.0.0.0:0", true }, true},
+		"half a certificate":   {func(c *Config) { c.TLSKey = "k" }, false},
+		"two certificates":     {func(c *Config) { c.TLSCert, c.TLSKey, c.SelfSigned = "c", "k", true }, false},
+		"half a key":           {func(c *Config) { c.Root.ID = "root" }, false},
+		"a short secret":       {func(c *Config) { c.Root = settings.RootKey{ID: "root", Secret: "short"} }, false},
+		"a dot in the id":      {func(c *Config) { c.Root = settings.RootKey{ID: "ro.ot", Secret: "long enough"} }, false},
+		"SSH":                  {func(c *Config) { c.SSH.Listen = "127.0.0.1:0" }, true},
+		"SSH without a port":   {func(c *Config) { c.SSH.Listen = "127.0.0.1" }, false},
+		"SSH everywhere":       {func(c *Config) { c.SSH.Listen = ":0" }, true},
+		"another SSH login":    {func(c *Config) { c.SSH.Listen, c.SSH.Auth = ":0", "password" }, false},
+		"a network that isn't": {func(c *Config) { c.SSH.Listen, c.SSH.Network = ":0", []string{"a b"} }, false},
+		"a key":                {func(c *Config) { c.Root = settings.RootKey{ID: "root", Secret: "long-enough"} }, true},
 	} {
 		conf := config(t)
 		c.change(&conf)
@@ -71,6 +76,17 @@ func start(t *testing.T, c Config) (*Server, func() error) {
 	}
 	t.Cleanup(cancel)
 	return s, end
+}
+
+// TestSSHAuth checks that everyone is let in only where that is said, or nobody but this machine's users can come.
+func TestSSHAuth(t *testing.T) {
+	for listen, want := range map[string]string{"127.0.0.1:0": SSHOpen, "localhost:0": SSHOpen, "[::1]:0": SSHOpen, ":0": SSHKeys, "0.0.0.0:0": SSHKeys, "[::]:0": SSHKeys, "192.0.2.1:0": SSHKeys, "example.com:0": SSHKeys} {
+		c := config(t)
+		c.SSH.Listen = listen
+		if err := c.Validate(); err != nil || c.SSH.Auth != want {
+			t.Errorf("%s: %s, %v", listen, c.SSH.Auth, err)
+		}
+	}
 }
 
 // TestDrain ends a server while it has work: a request in progress is answered, a command is ended, new requests are
