@@ -13,33 +13,61 @@ import (
 
 // background runs stmt & as a job.
 func (sh *Shell) background(s *syntax.Stmt) {
-	child, sub := sh.fork()
-	if child == nil {
+	fg := *s
+	fg.Background, fg.Disown, fg.Coprocess = false, false, false
+	c, isPipe := s.Cmd.(*syntax.BinaryCmd)
+	isPipe = isPipe && (c.Op == syntax.Pipe || c.Op == syntax.PipeAll) && len(s.Redirs) == 0 && !s.Negated
+	var g group
+	texts := []string{sh.commandText(&fg)}
+	if isPipe {
+		g = *sh.startPipeline(c, true)
+		texts = g.texts
+	} else if child, sub := sh.fork(); child != nil {
+		sh.aside(child, true, s)
+		g.add(sh, child, false)
+		sub.noerr = 0
+		sub.start(func(x *Shell) { x.one(s) })
+	}
+	if len(g.kids) == 0 {
 		sh.done(254)
 		return
 	}
-	if !sh.opts.monitor && !redirectsInput(s) {
+	runtime.Gosched() // jobs begin in the order in which they were started, as far as that can be had
+	j := sh.addJob(g.kids, g.pgid, texts)
+	sh.markNew(j)
+	sh.lastBg = j.pid()
+	if sh.opts.interactive && sh.subshell == 0 {
+		sh.stderr(fmt.Sprintf("[%d] %d\n", j.id, j.pid()))
+	}
+	sh.status = 0
+}
+
+// aside prepares a child without job control for the background: nothing comes from its input, and the terminal's
+// interrupts aren't meant for it.
+func (sh *Shell) aside(child *proc.Process, first bool, s *syntax.Stmt) {
+	if sh.controls() {
+		return
+	}
+	if first && !redirectsInput(s) {
 		if err := child.OpenAt(0, "/dev/null", syscall.O_RDONLY, 0); err != nil {
 			child.CloseFd(0)
 		}
 	}
-	if sh.opts.monitor {
-		child.SetPgid(0)
-	} else {
-		child.SetSignal(proc.SIGINT, proc.Ignore)
-		child.SetSignal(proc.SIGQUIT, proc.Ignore)
-	}
-	fg := *s
-	fg.Background, fg.Disown, fg.Coprocess = false, false, false
-	sub.noerr = 0
-	sub.start(func(x *Shell) { x.one(s) })
-	runtime.Gosched() // jobs begin in the order in which they were started, as far as that can be had
-	j := sh.addJob([]kid{newKid(child)}, sh.commandText(&fg))
-	sh.lastBg = child.Pid()
-	if sh.opts.interactive {
-		sh.stderr(fmt.Sprintf("[%d] %d\n", j.id, child.Pid()))
-	}
-	sh.status = 0
+	child.SetSignal(proc.SIGINT, proc.Ignore)
+	child.SetSignal(proc.SIGQUIT, proc.Ignore)
+}
+
+// group is the processes of a pipeline.
+type group struct {
+	kids  []kid
+	pgid  int
+	texts []string
+	short int // stages that couldn't be started
+}
+
+func (g *group) add(sh *Shell, child *proc.Process, front bool) {
+	sh.join(child, &g.pgid, front)
+	g.kids = append(g.kids, newKid(child))
 }
 
 func redirectsInput(s *syntax.Stmt) bool {
@@ -88,39 +116,14 @@ func (sh *Shell) coproc(c *syntax.CoprocClause) {
 		s.p.CloseFd(wfd)
 		s.one(stmt)
 	})
-	j := sh.addJob([]kid{newKid(child)}, "coproc "+name+" "+sh.commandText(stmt))
+	j := sh.addJob([]kid{newKid(child)}, 0, []string{"coproc " + name + " " + sh.commandText(stmt)})
+	sh.markNew(j)
 	j.coproc, j.fds = name, [2]int{rfd, wfd}
 	sh.lastBg = child.Pid()
 	v := sh.own(name)
 	v.attr, v.set, v.arr = v.attr|attrIndexed, true, &indexed{dense: []string{strconv.Itoa(rfd), strconv.Itoa(wfd)}}
 	sh.set(name+"_PID", strconv.Itoa(child.Pid()))
 	sh.status = 0
-}
-
-// job is a command in the background.
-type job struct {
-	id     int
-	procs  []kid
-	text   string
-	done   bool
-	status int
-	sig    int  // that ended it
-	told   bool // its end was reported
-	coproc string
-	fds    [2]int
-	nohup  bool
-}
-
-func (j *job) pid() int { return j.procs[len(j.procs)-1].pid }
-
-func (sh *Shell) addJob(ps []kid, text string) *job {
-	if len(sh.jobs) == 0 {
-		sh.nextJob = 1
-	}
-	j := &job{id: sh.nextJob, procs: ps, text: strings.TrimSuffix(strings.TrimSpace(text), "&")}
-	sh.nextJob++
-	sh.jobs = append(sh.jobs, j)
-	return j
 }
 
 // reap takes in children that have ended, without waiting.
@@ -136,10 +139,7 @@ func (sh *Shell) reap() {
 	sh.kids = kids
 	doneJobs := 0
 	for _, j := range sh.jobs {
-		if !j.done && j.procs[len(j.procs)-1].ended(sh) {
-			sh.endJob(j)
-		}
-		if j.done {
+		if sh.poll(j); j.done {
 			doneJobs++
 		}
 	}
@@ -155,10 +155,20 @@ func (sh *Shell) reap() {
 
 // endJob takes in a job whose process has ended.
 func (sh *Shell) endJob(j *job) {
+	j.sts = make([]int, len(j.procs))
 	for i := range j.procs {
-		j.status, j.sig = j.procs[i].collect(sh)
+		k := &j.procs[i]
+		j.status, j.sig = k.collect(sh)
+		j.sts[i], k.sig = j.status, j.sig
 	}
-	j.done = true
+	if sh.opts.pipefail {
+		for _, st := range j.sts {
+			if st != 0 {
+				j.status = st
+			}
+		}
+	}
+	j.done, j.stopped, j.told = true, 0, false
 	if j.coproc != "" {
 		sh.p.CloseFd(j.fds[0])
 		sh.p.CloseFd(j.fds[1])
@@ -196,28 +206,21 @@ func (sh *Shell) findJob(spec string) *job {
 	live := sh.jobs
 	switch spec {
 	case "", "%", "+":
-		if len(live) > 0 {
-			return live[len(live)-1]
-		}
-		return nil
+		j, _ := sh.marks()
+		return j
 	case "-":
-		if len(live) > 1 {
-			return live[len(live)-2]
-		}
+		_, j := sh.marks()
+		return j
+	}
+	if n, err := strconv.Atoi(spec); err == nil {
+		return sh.jobOf(n)
+	}
+	if sh.ambiguous(spec) {
 		return nil
 	}
-	n, err := strconv.Atoi(spec)
+	part, anywhere := strings.CutPrefix(spec, "?")
 	for _, j := range live {
-		switch {
-		case err == nil:
-			if j.id == n {
-				return j
-			}
-		case strings.HasPrefix(spec, "?"):
-			if strings.Contains(j.text, spec[1:]) {
-				return j
-			}
-		case strings.HasPrefix(j.text, spec):
+		if anywhere && strings.Contains(j.text, part) || !anywhere && strings.HasPrefix(j.text, spec) {
 			return j
 		}
 	}

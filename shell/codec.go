@@ -133,17 +133,30 @@ func (e *encoder) value(v reflect.Value) {
 	}
 }
 
+// writes tells whether a field is written. One whose tag is `save:"weak"` is left out if its node is of no unit.
+func (e *encoder) writes(f reflect.StructField, v reflect.Value) bool {
+	if !saved(f) || v.IsZero() {
+		return false
+	}
+	if f.Tag.Get("save") != "weak" {
+		return true
+	}
+	n, ok := reach(v).Interface().(syntax.Node)
+	_, known := e.nodes[n]
+	return ok && known
+}
+
 func (e *encoder) fields(v reflect.Value) {
 	t := v.Type()
 	n := 0
 	for i := range t.NumField() {
-		if saved(t.Field(i)) && !v.Field(i).IsZero() {
+		if e.writes(t.Field(i), v.Field(i)) {
 			n++
 		}
 	}
 	e.uint(uint64(n))
 	for i := range t.NumField() {
-		if f := t.Field(i); saved(f) && !v.Field(i).IsZero() {
+		if f := t.Field(i); e.writes(f, v.Field(i)) {
 			e.name(f.Name)
 			e.value(reach(v.Field(i)))
 		}

@@ -57,11 +57,11 @@ func builtinCommand(sh *Shell, args []string) int {
 	if err := sh.flush(); err != nil {
 		return 1
 	}
-	child, st := sh.spawn(nil, args)
+	child, pgid, st := sh.spawn(nil, args)
 	if child == nil {
 		return st
 	}
-	sh.waitOne(child, afterBuiltin, len(sh.procFds))
+	sh.waitFor(child, pgid, afterBuiltin, len(sh.procFds))
 	return pushed
 }
 

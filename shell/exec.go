@@ -27,6 +27,7 @@ func (sh *Shell) foreground(s *syntax.Stmt) {
 	tail := sh.tail
 	sh.tail = false
 	sh.line = sh.base + int(s.Pos().Line())
+	sh.stmtNow = s
 	t := sh.attemptAt(attemptStmt)
 	if sh.pinned == 0 {
 		if sh.loose = sh.loose[:0]; sh.memory.brief > 0 {

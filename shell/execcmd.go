@@ -108,6 +108,12 @@ func (sh *Shell) sourceText(file, text string, args []string) {
 
 func builtinExit(sh *Shell, args []string) int {
 	st := sh.status
+	if sh.opts.interactive && sh.subshell == 0 {
+		sh.stderr("exit\n")
+		if sh.warnOfJobs() {
+			return 1
+		}
+	}
 	if sh.inTrap[sigExit] {
 		st = sh.status
 	}

@@ -32,7 +32,7 @@ func (sh *Shell) external(c *syntax.CallExpr, redirs []*syntax.Redirect, mark in
 		sh.done(st)
 		return
 	}
-	child, st := sh.spawn(redirs, args)
+	child, pgid, st := sh.spawn(redirs, args)
 	if temp {
 		sh.popScope()
 	}
@@ -41,7 +41,7 @@ func (sh *Shell) external(c *syntax.CallExpr, redirs []*syntax.Redirect, mark in
 		sh.done(st)
 		return
 	}
-	sh.waitOne(child, afterCommand, mark)
+	sh.waitFor(child, pgid, afterCommand, mark)
 }
 
 // subshellTail tells whether nothing waits for this process's own work after the command.
@@ -63,24 +63,25 @@ func (sh *Shell) become(redirs []*syntax.Redirect, args []string) (status int, e
 }
 
 // spawn starts a file in a child. Without one it returns the status.
-func (sh *Shell) spawn(redirs []*syntax.Redirect, args []string) (child *proc.Process, status int) {
+func (sh *Shell) spawn(redirs []*syntax.Redirect, args []string) (child *proc.Process, pgid, status int) {
 	sh.reap()
 	env := sh.environ()
 	child, err := sh.p.Fork()
 	if err != nil {
 		sh.errorf("fork: %s", forkError(err))
-		return nil, 254
+		return nil, 0, 254
 	}
 	child.SetEnviron(env)
 	prog, argv, st := sh.prepare(child, redirs, args)
 	if prog == nil {
 		child.Abandon(st)
 		sh.p.Wait(child)
-		return nil, st
+		return nil, 0, st
 	}
 	child.SetArgs(argv)
+	sh.join(child, &pgid, true)
 	child.Start(execProgram{prog})
-	return child, 0
+	return child, pgid, 0
 }
 
 // prepare redirects a child's descriptors and finds what it is to run. The words of redirections are expanded here, but
@@ -115,16 +116,24 @@ func forkError(err error) string {
 	return strerror(err)
 }
 
-// reportSignal tells of a child that a signal ended, as bash does.
-func (sh *Shell) reportSignal(pid, sig int) {
-	if sig == 0 || sig == proc.SIGINT || sig == proc.SIGPIPE {
+// reportSignal tells of what a signal has ended in the foreground, as bash does.
+func (sh *Shell) reportSignal(f *waitFrame, sig int) {
+	if sig == 0 || sig == proc.SIGINT || sig == proc.SIGPIPE || sh.hasTrap(sig) {
 		return
 	}
 	if what := sh.p.Sandbox().Exceeded(); what != "" && (sig == proc.SIGXCPU || sig == proc.SIGXFSZ) {
 		sh.errorf("%s: limit exceeded: %s", signalText(sig), what)
 		return
 	}
-	sh.errorf("%5d %s", pid, signalText(sig))
+	if sh.opts.interactive || sig == proc.SIGTERM {
+		sh.stderr(signalText(sig) + "\n")
+		return
+	}
+	j := &job{procs: f.kids, sts: f.sts, texts: f.texts(sh), done: true, status: f.sts[len(f.sts)-1], sig: sig}
+	if len(j.texts) != len(j.procs) {
+		j.procs, j.sts = j.procs[len(j.procs)-1:], j.sts[len(j.sts)-1:]
+	}
+	sh.stderr(sh.prefix() + sh.jobLines(j, true))
 }
 
 // program finds what to run; a nil program comes with the status, 127 or 126, after notFound.

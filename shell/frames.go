@@ -99,9 +99,10 @@ func (sh *Shell) aborted(a abort) {
 func (sh *Shell) nested(f func()) {
 	sh.touch()
 	sh.pinned++
-	base := len(sh.frames)
+	base, stmt := len(sh.frames), sh.stmtNow
 	f()
 	sh.run(base)
+	sh.stmtNow = stmt
 	sh.pinned--
 }
 

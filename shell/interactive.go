@@ -86,6 +86,10 @@ func (r *textReader) ask() {
 	if r.fed != "" || r.text != "" {
 		name = "PS2"
 	}
+	if name == "PS1" {
+		sh.notify()
+		sh.exitAsked = max(0, sh.exitAsked-1)
+	}
 	text := sh.promptText(name)
 	r.asked = true
 	if sh.edits() {

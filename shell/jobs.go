@@ -9,7 +9,7 @@ import (
 
 func builtinWait(sh *Shell, args []string) int {
 	args = args[1:]
-	any, varName := false, ""
+	any, force, varName := false, false, ""
 	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
 		opt := args[0]
 		args = args[1:]
@@ -20,6 +20,7 @@ func builtinWait(sh *Shell, args []string) int {
 		case opt == "-n":
 			any = true
 		case opt == "-f":
+			force = true
 		case opt == "-p" && len(args) > 0:
 			varName, args = args[0], args[1:]
 			sh.unset(varName)
@@ -27,13 +28,14 @@ func builtinWait(sh *Shell, args []string) int {
 			return sh.badOption("wait", opt, "wait [-fn] [-p var] [id ...]")
 		}
 	}
-	sh.push(&jobWaitFrame{any: any, varName: varName, specs: args})
+	sh.push(&jobWaitFrame{any: any, force: force, varName: varName, specs: args})
 	return pushed
 }
 
 // jobWaitFrame is the builtin wait.
 type jobWaitFrame struct {
 	any     bool
+	force   bool // jobs that stop are waited for, too
 	varName string
 	specs   []string // empty: all children
 	i       int      // specs that were waited for
@@ -55,18 +57,23 @@ func (f *jobWaitFrame) step(sh *Shell) {
 	}
 	if wait(sh) {
 		sh.pop()
+		if len(sh.jobs) > 0 && !sh.opts.interactive {
+			sh.notify()
+		}
 		sh.setStatus(f.status)
 	}
 }
 
 // all waits for all children.
 func (f *jobWaitFrame) all(sh *Shell) bool {
-	for len(sh.jobs) > 0 {
-		j := sh.jobs[0]
-		if !f.job(sh, j) {
+	for i := 0; i < len(sh.jobs); i++ {
+		if !f.job(sh, sh.jobs[i]) {
 			return f.status != 0
 		}
-		sh.dropJob(j)
+	}
+	if !sh.opts.interactive || !sh.opts.monitor { // else the prompt tells
+		sh.notify()
+		sh.jobs = nil
 	}
 	for len(sh.kids) > 0 {
 		if !f.kid(sh, &sh.kids[0]) {
@@ -133,7 +140,12 @@ func (f *jobWaitFrame) first(sh *Shell) bool {
 				f.status = j.status
 				return true
 			}
-			ps = append(ps, j.procs[len(j.procs)-1].process(sh))
+			for i := range j.procs {
+				if k := &j.procs[i]; !k.ended(sh) {
+					ps = append(ps, k.proc)
+					break
+				}
+			}
 		}
 		err := sh.rest(func() error {
 			_, err := sh.p.WaitEvent(ps, proc.WaitKeep)
@@ -145,23 +157,37 @@ func (f *jobWaitFrame) first(sh *Shell) bool {
 	}
 }
 
-// job waits for a job; false when a signal came.
+// job waits for a job; false when a signal came, or with job control when the job has stopped.
 func (f *jobWaitFrame) job(sh *Shell, j *job) bool {
-	if !j.done {
-		if !f.kid(sh, &j.procs[len(j.procs)-1]) {
+	for i := range j.procs {
+		if j.done {
+			return true
+		}
+		if !f.kid(sh, &j.procs[i]) {
 			return false
 		}
-		sh.endJob(j)
 	}
+	sh.poll(j)
 	return true
 }
 
 // kid waits for a child to end; false when a signal came: a trapped one ends wait, with the status that it sets.
 func (f *jobWaitFrame) kid(sh *Shell, k *kid) bool {
+	flags := proc.WaitKeep
+	if sh.controls() && !f.force {
+		flags |= proc.WaitStopped
+	}
 	for !k.ended(sh) {
+		if s := k.stopped(); s != 0 && flags&proc.WaitStopped != 0 {
+			f.status = 128 + s
+			if j := sh.findJob(strconv.Itoa(k.pid)); j != nil {
+				sh.errorf("warning: wait_for_job: job %d is stopped", j.id)
+			}
+			return false
+		}
 		of := []*proc.Process{k.proc}
 		err := sh.rest(func() error {
-			_, err := sh.p.WaitEvent(of, proc.WaitKeep)
+			_, err := sh.p.WaitEvent(of, flags)
 			return err
 		})
 		if err != nil && !f.goOn(sh) {
@@ -213,11 +239,18 @@ func (sh *Shell) noJob(a string) int {
 	return 127
 }
 
+const jobsUsage = "jobs [-lnprs] [jobspec ...] or jobs -x command [args]"
+
 func builtinJobs(sh *Shell, args []string) int {
-	pids, long, running, stopped := false, false, false, false
+	var pids, long, running, stopped, changed bool
 	args = args[1:]
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		for _, c := range args[0][1:] {
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
+		word := args[0]
+		args = args[1:]
+		if word == "--" {
+			break
+		}
+		for _, c := range word[1:] {
 			switch c {
 			case 'p':
 				pids = true
@@ -228,119 +261,234 @@ func builtinJobs(sh *Shell, args []string) int {
 			case 's':
 				stopped = true
 			case 'n':
+				changed = true
+			case 'x':
+				return sh.jobsRun(args)
 			default:
-				return sh.badOption("jobs", "-"+string(c), "jobs [-lnprs] [jobspec ...] or jobs -x command [args]")
+				return sh.badOption("jobs", "-"+string(c), jobsUsage)
 			}
 		}
-		args = args[1:]
 	}
 	sh.reap()
-	list := append([]*job(nil), sh.jobs...)
-	if sh.subshell > 0 && len(list) == 0 {
-		for i := range sh.view {
-			list = append(list, &sh.view[i])
-		}
-	}
+	list := append([]*job(nil), sh.jobList()...)
+	st := 0
 	if len(args) > 0 {
 		list = nil
 		for _, a := range args {
 			j := sh.findJob(a)
 			if j == nil {
 				sh.errorf("jobs: %s: no such job", a)
-				return 1
+				st = 1
+				continue
 			}
 			list = append(list, j)
 		}
 	}
-	for i, j := range list {
-		if stopped || running && j.done {
+	var text strings.Builder
+	for _, j := range list {
+		if stopped && j.stopped == 0 || running && (j.done || j.stopped != 0) || changed && j.told {
 			continue
 		}
 		if pids {
-			sh.printf("%d\n", j.pid())
+			text.WriteString(strconv.Itoa(j.leader()) + "\n")
 			continue
 		}
-		mark := " "
-		switch i {
-		case len(list) - 1:
-			mark = "+"
-		case len(list) - 2:
-			mark = "-"
-		}
-		state, tail := "Running", " &"
-		if j.done {
-			state, tail = "Done", ""
-			if j.sig != 0 {
-				state = signalText(j.sig)
-			} else if j.status != 0 {
-				state = "Exit " + strconv.Itoa(j.status)
-			}
-		}
-		if long {
-			sh.printf("[%d]%s %d %-22s  %s%s\n", j.id, mark, j.pid(), state, j.text, tail)
-		} else {
-			sh.printf("[%d]%s  %-22s  %s%s\n", j.id, mark, state, j.text, tail)
-		}
-		if j.done {
+		text.WriteString(sh.jobLine(j, long))
+		j.told = true
+	}
+	sh.print(text.String())
+	for _, j := range list {
+		if j.done && j.told && sh.jobOf(j.id) == j {
 			sh.dropJob(j)
 		}
 	}
-	return 0
+	return st
+}
+
+// jobsRun is jobs -x: a command whose arguments that are jobs become their process groups.
+func (sh *Shell) jobsRun(args []string) int {
+	if len(args) == 0 {
+		return 0
+	}
+	out := []string{"command"}
+	for _, a := range args {
+		if strings.HasPrefix(a, "%") {
+			if j := sh.findJob(a); j != nil {
+				a = strconv.Itoa(j.leader())
+			}
+		}
+		out = append(out, a)
+	}
+	return builtinCommand(sh, out)
 }
 
 func builtinFg(sh *Shell, args []string) int {
 	name := args[0]
-	if !sh.opts.monitor {
+	args = skipDashes(args[1:])
+	if len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && args[0] != "--" {
+		usage := "fg [job_spec]"
+		if name == "bg" {
+			usage = "bg [job_spec ...]"
+		}
+		return sh.badOption(name, args[0][:2], usage)
+	}
+	if !sh.controls() {
 		sh.errorf("%s: no job control", name)
 		return 1
 	}
-	spec := "%+"
-	if len(args) > 1 {
-		spec = args[1]
+	specs := args
+	if len(specs) == 0 {
+		specs = []string{"%+"}
 	}
-	j := sh.findJob(spec)
-	if j == nil {
+	if name == "fg" {
+		return sh.foregroundJob(specs[0], len(args) == 0)
+	}
+	st := 0
+	for _, spec := range specs {
+		j := sh.askedJob("bg", spec, len(args) == 0)
+		switch {
+		case j == nil:
+			st = 1
+		case j.done:
+			sh.errorf("bg: job has terminated")
+			st = 1
+		case j.stopped == 0:
+			sh.errorf("bg: job %d already in background", j.id)
+		default:
+			mark := sh.jobMark(j)
+			sh.printf("[%d]%c %s &\n", j.id, mark, j.text)
+			sh.goOn(j)
+		}
+	}
+	return st
+}
+
+// askedJob finds the job that fg or bg is told, and says so if there is none.
+func (sh *Shell) askedJob(name, spec string, current bool) *job {
+	sh.reap()
+	switch j := sh.findJob(spec); {
+	case j != nil:
+		return j
+	case sh.ambiguous(spec):
+		sh.errorf("%s: %s: ambiguous job spec", name, strings.TrimPrefix(spec, "%"))
+	case current:
+		sh.errorf("%s: current: no such job", name)
+	default:
 		sh.errorf("%s: %s: no such job", name, spec)
+	}
+	return nil
+}
+
+// ambiguous tells whether a name begins the text of several jobs.
+func (sh *Shell) ambiguous(spec string) bool {
+	n := 0
+	name := strings.TrimPrefix(spec, "%")
+	for _, j := range sh.jobs {
+		if rest, any := strings.CutPrefix(name, "?"); any && strings.Contains(j.text, rest) || !any && strings.HasPrefix(j.text, name) {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// goOn lets a stopped job go on.
+func (sh *Shell) goOn(j *job) {
+	j.stopped, j.told = 0, false
+	sh.signalJob(j, proc.SIGCONT)
+}
+
+// signalJob sends a signal to a job's group, or to its processes.
+func (sh *Shell) signalJob(j *job, sig int) {
+	if j.pgid != 0 {
+		sh.p.Signal(-j.pgid, sig)
+		return
+	}
+	for i := range j.procs {
+		if p := j.procs[i].process(sh); p != nil {
+			p.Post(sig)
+		}
+	}
+}
+
+func (sh *Shell) foregroundJob(spec string, current bool) int {
+	j := sh.askedJob("fg", spec, current)
+	if j == nil {
 		return 1
 	}
-	if name == "bg" {
-		sh.printf("[%d]+ %s &\n", j.id, j.text)
-		return 0
+	if j.done {
+		sh.errorf("fg: job has terminated")
+		return 1
 	}
 	sh.print(j.text + "\n")
 	sh.flush()
-	sh.push(&jobWaitFrame{specs: []string{strconv.Itoa(j.pid())}})
+	j.front = true
+	sh.mark(j)
+	if j.pgid != 0 {
+		sh.toFront(j.pgid)
+	}
+	sh.goOn(j)
+	sh.push(&waitFrame{kids: copyKids(j.procs), then: afterBuiltin, fds: len(sh.procFds), last: -1, pgid: j.pgid, job: j.id})
 	return pushed
 }
 
 func builtinDisown(sh *Shell, args []string) int {
 	args = args[1:]
-	all, nohup := false, false
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		all = all || strings.ContainsAny(args[0], "ar")
-		nohup = nohup || strings.Contains(args[0], "h")
+	var all, nohup, running bool
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
+		word := args[0]
 		args = args[1:]
-	}
-	if len(args) == 0 {
-		if all {
-			for _, j := range sh.jobs {
-				sh.kids = append(sh.kids, j.procs...)
-			}
-			sh.jobs = nil
-			return 0
+		if word == "--" {
+			break
 		}
+		for _, c := range word[1:] {
+			switch c {
+			case 'a':
+				all = true
+			case 'r':
+				running = true
+			case 'h':
+				nohup = true
+			default:
+				return sh.badOption("disown", "-"+string(c), "disown [-h] [-ar] [jobspec ... | pid ...]")
+			}
+		}
+	}
+	sh.reap()
+	forget := func(j *job) {
+		if nohup {
+			j.nohup = true
+			return
+		}
+		if j.stopped != 0 {
+			sh.errorf("warning: deleting stopped job %d with process group %d", j.id, j.leader())
+		}
+		sh.kids = append(sh.kids, j.procs...)
+		sh.dropJob(j)
+	}
+	if len(args) == 0 && (all || running) {
+		for _, j := range append([]*job(nil), sh.jobs...) {
+			if !running || !j.done && j.stopped == 0 {
+				forget(j)
+			}
+		}
+		return 0
+	}
+	st := 0
+	if len(args) == 0 {
 		args = []string{"%+"}
+		if j := sh.findJob("%+"); j == nil {
+			sh.errorf("disown: current: no such job")
+			return 1
+		}
 	}
 	for _, a := range args {
 		j := sh.findJob(a)
 		if j == nil {
 			sh.errorf("disown: %s: no such job", a)
-			return 1
+			st = 1
+			continue
 		}
-		if !nohup {
-			sh.kids = append(sh.kids, j.procs...)
-			sh.dropJob(j)
-		}
+		forget(j)
 	}
-	return 0
+	return st
 }

@@ -79,6 +79,11 @@ func builtinSet(sh *Shell, args []string) int {
 // setFlags handles -euo and the like; used counts further arguments taken.
 func (sh *Shell) setFlags(a string, rest []string) (used, st int) {
 	on := a[0] == '-'
+	defer func(was bool) {
+		if sh.opts.monitor && !was {
+			sh.controlAt = sh.subshell
+		}
+	}(sh.opts.monitor)
 	for i := 1; i < len(a); i++ {
 		if a[i] == 'o' {
 			if used >= len(rest) {

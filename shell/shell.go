@@ -105,24 +105,27 @@ type Shell struct {
 	commandNo int  // commands that were read, for \# in prompts
 	toTop     bool // what is discarded goes up to the script itself
 
-	lastBg   int
-	jobs     []*job
-	nextJob  int
-	kids     []kid    // of process substitutions, to be reaped
-	procFds  []procFd // descriptors of process substitutions in use
-	coprocs  map[string]*job
-	traps    map[int]string
-	inherit  map[int]string // what trap -p shows in a subshell
-	inTrap   map[int]bool
-	pending  []int
-	traceFd  int
-	getopts  int
-	optPos   int
-	hashed   map[string]hashEntry // copied on change
-	hashOwn  *owner
-	dirs     []string
-	memory   memory
-	disabled map[string]bool // builtins, by enable -n
+	lastBg            int
+	jobs              []*job
+	current, previous int          // jobs' numbers: those that %+ and %- were last
+	controlAt         int          // the level of subshells that has job control
+	stmtNow           *syntax.Stmt `save:"-"` // what was begun last
+	nextJob           int
+	kids              []kid    // of process substitutions, to be reaped
+	procFds           []procFd // descriptors of process substitutions in use
+	coprocs           map[string]*job
+	traps             map[int]string
+	inherit           map[int]string // what trap -p shows in a subshell
+	inTrap            map[int]bool
+	pending           []int
+	traceFd           int
+	getopts           int
+	optPos            int
+	hashed            map[string]hashEntry // copied on change
+	hashOwn           *owner
+	dirs              []string
+	memory            memory
+	disabled          map[string]bool // builtins, by enable -n
 
 	undynamic   map[string]bool
 	seed        uint32
@@ -135,6 +138,7 @@ type Shell struct {
 	regexes     map[string]*regexp.Regexp `save:"-"`
 	patterns    map[patternKey]*pattern   `save:"-"`
 	exitTrap    bool                      // the EXIT trap has run
+	exitAsked   int                       // prompts until an exit with stopped jobs is warned of again
 	exitStatus  int
 	out         []byte // what a builtin has written
 	lastArg     string // $_

@@ -56,6 +56,7 @@ func (st *State) Close() error { return nil }
 // change is shared.
 func (sh *Shell) copyState() *Shell {
 	c := *sh
+	c.stmtNow = nil
 	c.p, c.arithCache, c.loose, c.regexes, c.patterns = nil, nil, nil, nil, nil
 	c.scopes = make([]*scope, len(sh.scopes))
 	for i, s := range sh.scopes {

@@ -87,8 +87,10 @@ func (sh *Shell) subshellCmd(c *syntax.Subshell) {
 		sh.done(254)
 		return
 	}
+	pgid := 0
+	sh.join(child, &pgid, true)
 	sub.start(func(s *Shell) { s.body(c.Stmts) })
-	sh.waitOne(child, afterCommand, len(sh.procFds))
+	sh.waitFor(child, pgid, afterCommand, len(sh.procFds))
 }
 
 // body runs the statements of a subshell; the last may take the process over.
@@ -123,6 +125,14 @@ func hasSubst(s *syntax.Stmt) bool {
 
 // pipeline runs x | y | z: each stage in a process of its own.
 func (sh *Shell) pipeline(c *syntax.BinaryCmd) {
+	stmt := sh.stmtNow
+	if g := sh.startPipeline(c, false); g != nil {
+		sh.push(&waitFrame{kids: g.kids, then: afterPipeline, fds: len(sh.procFds), short: g.short, last: -1, pgid: g.pgid, stmt: stmt})
+	}
+}
+
+// startPipeline starts the stages; nil if the last one runs in this shell.
+func (sh *Shell) startPipeline(c *syntax.BinaryCmd, background bool) *group {
 	stages := []*syntax.Stmt{c.Y}
 	errs := []bool{c.Op == syntax.PipeAll}
 	for {
@@ -143,9 +153,14 @@ func (sh *Shell) pipeline(c *syntax.BinaryCmd) {
 			}
 		}
 	}
+	g := &group{}
 	n := len(stages)
-	lastHere := sh.shopts.get("lastpipe") && !sh.opts.monitor
-	var kids []kid
+	if background {
+		for i := n - 1; i >= 0; i-- {
+			g.texts = append(g.texts, sh.commandText(stages[i]))
+		}
+	}
+	lastHere := sh.shopts.get("lastpipe") && !sh.controls() && !background
 	var subs []*Shell
 	var in vfs.File
 	for i := 0; i < n; i++ {
@@ -155,8 +170,8 @@ func (sh *Shell) pipeline(c *syntax.BinaryCmd) {
 				stage := stages[n-1-k]
 				subs[k].start(func(s2 *Shell) { s2.one(stage) })
 			}
-			sh.lastStage(s, in, kids)
-			return
+			sh.lastStage(s, in, g.kids)
+			return nil
 		}
 		child, sub := sh.fork()
 		if child == nil {
@@ -164,6 +179,10 @@ func (sh *Shell) pipeline(c *syntax.BinaryCmd) {
 				in.Close()
 			}
 			break
+		}
+		if background {
+			sh.aside(child, i == 0, s)
+			sub.noerr = 0
 		}
 		if in != nil {
 			child.Install(0, in)
@@ -177,14 +196,16 @@ func (sh *Shell) pipeline(c *syntax.BinaryCmd) {
 			}
 			in = r
 		}
-		kids, subs = append(kids, newKid(child)), append(subs, sub)
+		g.add(sh, child, !background)
+		subs = append(subs, sub)
 	}
 	// The last one first: the one started last runs first, and so the stages begin from the left, as a kernel's do.
 	for i := len(subs) - 1; i >= 0; i-- {
 		stage := stages[n-1-i]
 		subs[i].start(func(s2 *Shell) { s2.one(stage) })
 	}
-	sh.push(&waitFrame{kids: kids, then: afterPipeline, fds: len(sh.procFds), short: n - len(kids), last: -1})
+	g.short = n - len(g.kids)
+	return g
 }
 
 func (sh *Shell) endPipeline(sts []int) {

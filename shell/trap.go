@@ -471,10 +471,9 @@ func builtinKill(sh *Shell, args []string) int {
 				st = 1
 				continue
 			}
-			for i := range j.procs {
-				if p := j.procs[i].process(sh); p != nil {
-					p.Post(sig)
-				}
+			sh.signalJob(j, sig)
+			if sh.poll(j); j.stopped != 0 && (sig == proc.SIGTERM || sig == proc.SIGHUP) {
+				sh.signalJob(j, proc.SIGCONT)
 			}
 			continue
 		}
