@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"maps"
@@ -114,11 +115,23 @@ func (w *world) take(ctx context.Context, name, prefix string) (services.Snapsho
 	if err := w.changeable("take snapshot"); err != nil {
 		return services.Snapshot{}, err
 	}
-	if name == "" {
-		name = prefix + time.Now().UTC().Format("20060102-150405.000")
+	for name == "" { // a name of our own is of another millisecond than those there are
+		at := prefix + time.Now().UTC().Format("20060102-150405.000")
+		if _, err := w.snapshot(ctx, at); errs.Is(err, errs.NotFound) {
+			name = at
+		} else if err != nil {
+			return services.Snapshot{}, err
+		} else {
+			time.Sleep(time.Millisecond)
+		}
 	}
 	if strings.ContainsAny(name, "@/\x00\n") {
 		return services.Snapshot{}, errs.Msg(errs.Invalid, "take snapshot", name, "a name has no '@', no '/' and no line break")
+	}
+	if list, err := w.Store().Snapshots(ctx, w.Name()); err != nil {
+		return services.Snapshot{}, err
+	} else if len(list) >= maxSnapshots {
+		return services.Snapshot{}, errs.Msg(errs.Limit, "take snapshot", name, fmt.Sprintf("there are %d, which is the most", maxSnapshots)).WithHint("snapshot delete NAME")
 	}
 	if _, err := w.snapshot(ctx, name); err == nil {
 		return services.Snapshot{}, errs.Msg(errs.Exists, "take snapshot", name, "there is a snapshot of this name").WithHint("choose another, or: snapshot delete " + name)
@@ -363,6 +376,11 @@ func (c *control) Fork(ctx context.Context, o services.ForkOptions) ([]services.
 	if err != nil {
 		return nil, err
 	}
+	most := c.s.n.o.MaxFamily
+	if !f.grow(max(o.Count, 1), most) {
+		return nil, errs.Msg(errs.Limit, "fork", c.s.id, fmt.Sprintf("a sandbox and its forks are %d at most", most))
+	}
+	defer f.grown(max(o.Count, 1))
 	if taken := f.take(names); taken != "" {
 		return nil, errs.Msg(errs.Exists, "fork", taken, "there is a fork of this name").WithHint("choose another one with --name")
 	}

@@ -72,6 +72,13 @@ func (s *Sandbox) fork(ctx context.Context, o ForkOptions, f *family) (children 
 		}
 		return nil, err
 	}
+	if f != nil && s.living() != nil { // its end may have missed the newest of the family
+		err := s.living()
+		for _, c := range children {
+			err = errors.Join(err, c.End(context.WithoutCancel(ctx)))
+		}
+		return nil, err
+	}
 	return children, nil
 }
 

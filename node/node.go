@@ -32,6 +32,12 @@ import (
 // EndTimeout bounds the end of a sandbox that nobody waits for: its lease ran out, or the client left.
 const EndTimeout = time.Minute
 
+// Bounds of what a sandbox can make of itself.
+const (
+	DefaultMaxFamily = 100  // sandboxes, itself among them
+	maxSnapshots     = 1000 // of its workspace
+)
+
 // Options describe a node.
 type Options struct {
 	Engine   engine.Engine
@@ -41,6 +47,8 @@ type Options struct {
 	Network  egress.Options // of all connections out of sandboxes
 	Log      *slog.Logger   // nil: nothing is logged
 	Max      int            // sandboxes at once; 0: as many as memory holds
+	// MaxFamily bounds what forks itself from inside: a sandbox with all forks that it and they made; DefaultMaxFamily when 0.
+	MaxFamily int
 }
 
 // Node runs sandboxes. All methods may be called concurrently.
@@ -58,6 +66,9 @@ type Node struct {
 func New(o Options) *Node {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxFamily <= 0 {
+		o.MaxFamily = DefaultMaxFamily
 	}
 	return &Node{o: o, list: map[string]*Sandbox{}}
 }

@@ -243,6 +243,28 @@ ls; cat a x
 	}
 }
 
+// TestForkBomb forks in every fork. It ends with an error in each of them, and all end with the first.
+func TestForkBomb(t *testing.T) {
+	store := newStore(t)
+	base(t, store, "base")
+	n := node.New(node.Options{Engine: userspace.NewEngine(userspace.EngineOptions{}), Store: store, MaxFamily: 9})
+	defer n.Close(ctx)
+	s := create(t, n, over("base"))
+	out := run(t, s, "while fork -n 2 >/dev/null; do :; done 2>&1")
+	if !strings.Contains(out, "9 at most") {
+		t.Errorf("%s", out)
+	}
+	if got := len(n.List()); got > 9 {
+		t.Errorf("%d sandboxes", got)
+	}
+	if err := s.End(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if left := made(t, store); left != nil || len(n.List()) != 0 {
+		t.Errorf("left: %v, %d", left, len(n.List()))
+	}
+}
+
 func TestSnapshots(t *testing.T) {
 	store := newStore(t)
 	base(t, store, "base", "a", "d/b", "gone")
@@ -346,7 +368,7 @@ func TestHibernate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, run(t, s, "cat a /scratch/n /tmp/t; a=$(cat x); until [ \"$(cat x)\" -gt $((a + 2)) ]; do sleep 0.01; done"), "mine\nnote\nt\n")
+	expect(t, run(t, s, "cat a /scratch/n /tmp/t; until a=$(cat x) && [ -n \"$a\" ]; do :; done; until [ \"$(cat x)\" -gt $((a + 2)) ] 2>/dev/null; do sleep 0.01; done"), "mine\nnote\nt\n")
 	if s.Name() != "nap" {
 		t.Errorf("name %q", s.Name())
 	}

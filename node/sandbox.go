@@ -185,6 +185,7 @@ type family struct {
 	mu      sync.Mutex
 	members map[string]*Sandbox // by id
 	taken   map[string]bool     // names, also of those that are being made
+	coming  int                 // members that are being made
 }
 
 func newFamily() *family { return &family{members: map[string]*Sandbox{}, taken: map[string]bool{}} }
@@ -228,6 +229,24 @@ func (f *family) find(name string) *Sandbox {
 		}
 	}
 	return nil
+}
+
+// grow takes places for more members, and tells whether there are so many.
+func (f *family) grow(count, most int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.members)+f.coming+count > most {
+		return false
+	}
+	f.coming += count
+	return true
+}
+
+// grown gives back what grow took: the members are there, or won't come.
+func (f *family) grown(count int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.coming -= count
 }
 
 // take reserves names, all or none of them; the name that is taken already comes back.
