@@ -111,7 +111,7 @@ type waitFrame struct {
 	pgid    int          // the group that has the terminal, 0 without job control
 	stopped int          // the signal that has stopped one of them
 	stmt    *syntax.Stmt `save:"weak"` // what they run, for people
-	job     int // the one that fg waits for, 0 for none
+	job     int          // the one that fg waits for, 0 for none
 }
 
 // after is what the end of the children completes.
