@@ -32,7 +32,39 @@ change('"invalid repeat count"', '"Invalid count value"')
 change('"invalid number of digits"', '"toFixed() digits argument must be between 0 and 100"', 3)
 change('"cannot convert BigInt to number"', '"Cannot mix BigInt and other types, use explicit conversions"')
 change('"cannot convert to BigInt: not an integer"', '"The number cannot be converted to a BigInt because it is not an integer"')
-change('"unexpected token in expression: \'%.*s\'"', '"Unexpected token \'%.*s\'"')
+change("""        return js_parse_error(s, "unexpected token in expression: '%.*s'",
+                              (int)(s->buf_ptr - s->token.ptr), s->token.ptr);
+""", """        return agentrun_unexpected(s);
+""")
+change("""js_parse_error(s, "expecting '%c'", ';')""", "agentrun_unexpected(s)")
+change("""js_parse_error(s, "expecting '%c'", '}')""", "agentrun_unexpected(s)")
+change("""static int js_parse_expect_semi(JSParseState *s)
+{""", """static int agentrun_unexpected(JSParseState *s);
+
+static int js_parse_expect_semi(JSParseState *s)
+{""")
+change("""static int js_parse_error_reserved_identifier(JSParseState *s)
+{""", """// agentrun_unexpected names the token that can't be where it is.
+static int agentrun_unexpected(JSParseState *s)
+{
+    int n = s->buf_ptr - s->token.ptr;
+    switch (s->token.val) {
+    case TOK_EOF:
+        return js_parse_error(s, "Unexpected end of input");
+    case TOK_NUMBER:
+        return js_parse_error(s, "Unexpected number");
+    case TOK_STRING:
+        return js_parse_error(s, "Unexpected string");
+    case TOK_TEMPLATE:
+        return js_parse_error(s, "Unexpected template string");
+    case TOK_IDENT:
+        return js_parse_error(s, "Unexpected identifier '%.*s'", n, s->token.ptr);
+    }
+    return js_parse_error(s, "Unexpected token '%.*s'", n, s->token.ptr);
+}
+
+static int js_parse_error_reserved_identifier(JSParseState *s)
+{""")
 change('"unexpected end of string"', '"Invalid or unexpected token"', 2)
 change('"invalid redefinition of lexical identifier"', '"Identifier has already been declared"', 2)
 change('"invalid redefinition of a variable"', '"Identifier has already been declared"')

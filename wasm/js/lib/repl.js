@@ -20,7 +20,7 @@ function start(o = {}) {
   const show = (s) => internal.writeStd(1, s);
   let buffer = '', n = 0;
   const print = (v) => { if (v !== undefined || globalThis.process) show(`${inspect(v, { colors: internal.fdColors(1) })}\n`); };
-  const error = (e) => { const s = e instanceof Error ? (e.stack || String(e)).split('\n').filter((l) => !/node:|REPL\d+:/.test(l) || !/^\s+at/.test(l)).join('\n') : inspect(e); show(`Uncaught ${s}\n`); globalThis._error = e; };
+  const error = (e) => { const s = e instanceof Error ? (e.stack || String(e)).split('\n').filter((l) => !/^\s+at/.test(l) || !/node:|REPL\d+:|\(<anonymous>\)/.test(l)).join('\n') : inspect(e); show(`Uncaught ${s}\n`); globalThis._error = e; };
   loop.handlers.uncaught = (e) => { error(e); show(prompt); };
   const ask = () => { if (tty || o.always) show(buffer ? '... ' : prompt); };
   const incomplete = (e) => e instanceof SyntaxError && /unexpected end|unterminated (template|string|comment)|Unexpected end|expecting '[})\]]'|unexpected token in expression: ''|got end of file|end of input/i.test(e.message);
