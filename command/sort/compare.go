@@ -139,8 +139,25 @@ func (k *key) normal(b []byte) []byte {
 	if !k.fold && !k.dictionary && !k.printable {
 		return b
 	}
-	out := make([]byte, 0, len(b))
+	return k.normalTo(make([]byte, 0, len(b)), b)
+}
+
+// normalTo is normal, appended to out.
+func (k *key) normalTo(out, b []byte) []byte {
 	for len(b) > 0 {
+		if c := b[0]; c < utf8.RuneSelf { // most text, and quickly
+			b = b[1:]
+			letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+			switch {
+			case k.dictionary && !letter && c != ' ' && c != '\t' && (c < '0' || c > '9'):
+			case k.printable && (c < ' ' || c == 0x7f):
+			case k.fold && letter:
+				out = append(out, c&^0x20)
+			default:
+				out = append(out, c)
+			}
+			continue
+		}
 		r, n := utf8.DecodeRune(b)
 		switch {
 		case k.dictionary && !(r == ' ' || r == '\t' || posixre.InClass("alnum", r)):

@@ -223,7 +223,7 @@ func (s *sorter) sortFiles(files []string, out *writer) {
 			start := len(arena)
 			arena = append(arena, b...)
 			lines = append(lines, arena[start:len(arena):len(arena)])
-			if used += len(b) + 32; used > s.budget {
+			if used += len(b) + 96; used > s.budget {
 				flush()
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"crypto/md5"
 	"errors"
 	"io"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -101,7 +100,6 @@ type sorter struct {
 	tempDir               string
 	salt                  []byte
 	simple                bool // bytes of whole lines decide
-	comparisons           int
 }
 
 // defaultBudget bounds lines in memory before a run is written to a file.
@@ -515,19 +513,4 @@ func (s *sorter) run(files []string) int {
 	}
 	out.close()
 	return 0
-}
-
-// sortLines sorts in memory. Equal lines keep their order where that shows.
-func (s *sorter) sortLines(lines [][]byte) {
-	less := func(i, j int) bool {
-		if s.comparisons++; s.comparisons&0xffff == 0 {
-			s.t.Check()
-		}
-		return s.compare(lines[i], lines[j]) < 0
-	}
-	if s.simple && !s.unique {
-		sort.Slice(lines, less)
-		return
-	}
-	sort.SliceStable(lines, less)
 }
