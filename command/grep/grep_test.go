@@ -20,3 +20,11 @@ func TestGrep(t *testing.T) {
 		"grep", "grep -E", "grep -z", "grep --nope foo", "grep -A x foo a", "grep -m x foo a", "grep '[' a", "grep '\\(' a", "grep -E '(' a", "grep -E ')' a", "grep -E 'a)' a", "grep -E '*foo' a", "grep -E '{1}foo' a", "grep '*foo' a", "grep 'a\\{1' a", "grep '[[:foo:]]' a", "grep '[z-a]' a", "grep '\\' a", "grep -e", "grep -P '(' a", "grep '[:space:]' a",
 		"grep -vc foo a", "grep -vn foo a", "grep -vo foo a", "grep -lv foo a b", "grep -ic FOO a b", "grep -A1 -B1 -n two b", "grep -vA1 foo b", "grep -nv '' e", "grep foo a -n", "grep -- -n a", "grep -y FOO a", "grep -m0 foo a", "grep -A 99999999999999999999 two b", "grep -c $'x\\n' b", "grep foo < b", "grep -on 'o' b", "grep -5 two b", "grep -n1 two b", "egrep 'one|two' b", "fgrep . a", "grep -E 'a{,2}b' a", "grep -x -F foo a", "grep -w -F foo a", "grep -if pats a", "grep --no-ignore-case -i foo a", "grep -e foo -f pats a b", "grep -hn foo a b", "grep -L nope a", "grep --max-count=1 --with-filename foo a b", "grep -E 'foo$|^bar' a", "grep -E '^(foo|bar)' a", "grep 'a\\?b' a", "grep -ob '' a", "grep -U foo a"}})
 }
+
+// -i finds a literal in any case, also where a letter is in a form beyond ASCII.
+func TestFoldedLiteral(t *testing.T) {
+	commandtest.Run(t, command.NewSet(nil), commandtest.Table{
+		Setup: []string{"f f Hello Word99\nhELLO\nworld\nKelvin\nmaſs\nMASS\nqQzZ\n12ab34\nÄb\näB\nk\n"},
+		Lines: []string{"grep -i hello f", "grep -i WORD f", "grep -i kelvin f", "grep -i mass f", "grep -i S f", "grep -ic k f", "grep -iv l f", "grep -iw hello f", "grep -ix hello f", "grep -io l f", "grep -i 'w.*9' f", "grep -iE 'h(e|x)llo' f", "grep -i äb f", "grep -iF 'QqZ' f", "grep -in 12AB f", "grep -i -e hello -e mass f", "grep -i '' f", "grep -iA1 world f", "grep -i zz f", "grep -iE 'z+' f"},
+	})
+}

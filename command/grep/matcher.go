@@ -18,6 +18,7 @@ type matcher struct {
 	// literal is a string that every matching line contains; exact says that it is enough.
 	literal []byte
 	exact   bool
+	fold    *folded // the literal in any case, instead of literal
 	words   bool
 	all     bool // every line matches
 }
@@ -53,7 +54,17 @@ func (s *searcher) compile() {
 	}
 	if len(s.m.res) == 1 {
 		lit, exact := s.m.res[0].Literal()
-		s.m.literal, s.m.exact = []byte(lit), exact && !s.words && !s.lines
+		if s.fold {
+			plain := o
+			plain.Fold = false
+			if all, err := posixre.CompileAny(patterns, plain); err == nil && len(all) == 1 {
+				if lit, exact = all[0].Literal(); lit != "" {
+					s.m.fold = newFolded(lit)
+				}
+			}
+			lit = ""
+		}
+		s.m.literal, s.m.exact = []byte(lit), exact && !s.words && !s.lines && (!s.fold || s.m.fold != nil)
 		s.m.all = len(s.patterns) == 1 && s.patterns[0] == "" && !s.words && !s.lines
 	}
 }
@@ -123,6 +134,14 @@ func (s *searcher) match(line []byte) bool {
 	m := &s.m
 	if m.all {
 		return true
+	}
+	if m.fold != nil && !m.fold.unsure(line) {
+		if m.fold.index(line, 0, &positions{-1, -1}) < 0 {
+			return false
+		}
+		if m.exact {
+			return true
+		}
 	}
 	if len(m.literal) > 0 {
 		if !bytes.Contains(line, m.literal) {

@@ -118,12 +118,20 @@ func (c *scanner) checkBinary(region []byte) bool {
 
 // region searches whole lines, and returns how far it came.
 func (c *scanner) region(b []byte) int {
-	quick := !c.s.invert && c.s.before == 0 && c.s.after == 0 && len(c.s.m.literal) > 0
-	at := 0
+	m := &c.s.m
+	quick := !c.s.invert && c.s.before == 0 && c.s.after == 0 && (len(m.literal) > 0 || m.fold != nil && !m.fold.unsure(b))
+	at, where := 0, positions{-1, -1}
 	for at < len(b) && !c.done {
 		if quick {
 			// Skip to the next line that has the string every match contains.
-			i := bytes.Index(b[at:], c.s.m.literal)
+			i := 0
+			if m.fold != nil {
+				if i = m.fold.index(b, at, &where); i >= 0 {
+					i -= at
+				}
+			} else {
+				i = bytes.Index(b[at:], m.literal)
+			}
 			if i < 0 {
 				break
 			}
