@@ -240,7 +240,7 @@ func (r *repo) config() *settings {
 		files = append(files, r.common+"/config")
 	}
 	for _, f := range files {
-		r.conf.list = append(r.conf.list, r.readConfig(f)...)
+		r.conf.list = append(r.conf.list, r.included(f, 0)...)
 	}
 	n, _ := strconv.Atoi(r.t.Getenv("GIT_CONFIG_COUNT"))
 	for i := range min(n, 1000) {
@@ -263,6 +263,58 @@ func (r *repo) readConfig(file string) []setting {
 		r.fatal("bad config line %d in file %s", line, r.show(file))
 	}
 	return list
+}
+
+// maxIncludes bounds files that include each other.
+const maxIncludes = 10
+
+// included returns a file's settings with those of files that it includes in their places.
+func (r *repo) included(file string, depth int) (out []setting) {
+	if depth > maxIncludes {
+		r.fatal("exceeded maximum include depth (%d) while including\n\t%s", maxIncludes, file)
+	}
+	for _, s := range r.readConfig(file) {
+		out = append(out, s)
+		cond, ok := strings.CutPrefix(s.key, "includeif.")
+		if s.key != "include.path" && !(ok && strings.HasSuffix(s.key, ".path") && r.includes(strings.TrimSuffix(cond, ".path"), file)) {
+			continue
+		}
+		p := r.homePath(s.value)
+		if !strings.HasPrefix(p, "/") {
+			p = file[:strings.LastIndexByte(file, '/')+1] + p
+		}
+		out = append(out, r.included(p, depth+1)...)
+	}
+	return out
+}
+
+// includes reports whether a condition of includeIf holds: gitdir:PATTERN or onbranch:PATTERN.
+func (r *repo) includes(cond, file string) bool {
+	kind, pattern, _ := strings.Cut(cond, ":")
+	switch kind {
+	case "gitdir", "gitdir/i":
+		pattern = r.homePath(pattern)
+		if strings.HasPrefix(pattern, "./") {
+			pattern = file[:strings.LastIndexByte(file, '/')+1] + pattern[2:]
+		}
+		if !strings.HasPrefix(pattern, "/") {
+			pattern = "**/" + pattern
+		}
+		if strings.HasSuffix(pattern, "/") {
+			pattern += "**"
+		}
+		return r.dir != "" && (wildmatch(pattern, r.dir, kind == "gitdir/i") || wildmatch(pattern, r.dir+"/", kind == "gitdir/i"))
+	case "onbranch":
+		if r.dir == "" {
+			return false
+		}
+		target, _, _ := r.readRef("HEAD")
+		if strings.HasSuffix(pattern, "/") {
+			pattern += "**"
+		}
+		return wildmatch(pattern, strings.TrimPrefix(target, "refs/heads/"), false)
+	}
+	return false
 }
 
 // formatSection is a section's header.

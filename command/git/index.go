@@ -55,6 +55,7 @@ func (r *repo) index() *index {
 	in.Close()
 	b, err := r.t.ReadFile(name, maxIndexFile)
 	if err == nil {
+		r.need(2*cacheLimit + 3*int64(len(b)))
 		err = r.idx.parse(b)
 	}
 	if err != nil {
@@ -363,8 +364,11 @@ func (r *repo) flatten(tree oid) flat {
 	return f
 }
 
-// maxDepth bounds nested folders.
-const maxDepth = 2048
+// maxDepth bounds nested folders, and maxFiles the files of a tree.
+const (
+	maxDepth = 2048
+	maxFiles = 1 << 20
+)
 
 func (r *repo) flattenInto(f flat, tree oid, dir string, depth int) {
 	if depth > maxDepth {
@@ -377,6 +381,13 @@ func (r *repo) flattenInto(f flat, tree oid, dir string, depth int) {
 		} else {
 			e.name = p
 			f[p] = e
+			// A few trees that hold each other many times over can stand for any number of files.
+			if len(f)&1023 == 0 {
+				if len(f) > maxFiles {
+					r.fatal("tree %s has more than %d files", tree, maxFiles)
+				}
+				r.need(2*cacheLimit + int64(len(f))*256)
+			}
 		}
 	}
 }

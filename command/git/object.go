@@ -62,6 +62,9 @@ const (
 	maxSmall  = 16 << 20
 )
 
+// maxNested bounds how often a delta's base may be in yet another pack.
+const maxNested = 64
+
 var errMissing = errors.New("object not found")
 
 func hashObject(k kind, data []byte) (id oid) {
@@ -81,6 +84,11 @@ func (r *repo) readObject(id oid) (kind, []byte, error) {
 	if k, data, ok := r.cache.get(id); ok {
 		return k, data, nil
 	}
+	// A delta's base may be in another pack, and so on: chains over packs have a limit, too.
+	if r.nested++; r.nested > maxNested {
+		return 0, nil, fmt.Errorf("%w: delta chain too long", errPack)
+	}
+	defer func() { r.nested-- }()
 	k, data, err := r.readLoose(id)
 	if errors.Is(err, errMissing) {
 		k, data, err = r.readPacked(id)
@@ -113,7 +121,7 @@ func (r *repo) readLoose(id oid) (kind, []byte, error) {
 		if err != nil {
 			continue
 		}
-		k, data, err := inflateLoose(f)
+		k, data, err := inflateLoose(f, r.need)
 		f.Close()
 		if err == nil && hashObject(k, data) != id {
 			err = fmt.Errorf("hash mismatch %s", s)
@@ -124,7 +132,7 @@ func (r *repo) readLoose(id oid) (kind, []byte, error) {
 }
 
 // inflateLoose reads "type size\0data", deflated.
-func inflateLoose(f io.Reader) (kind, []byte, error) {
+func inflateLoose(f io.Reader, need func(int64)) (kind, []byte, error) {
 	z, err := zlib.NewReader(f)
 	if err != nil {
 		return 0, nil, err
@@ -149,6 +157,7 @@ func inflateLoose(f io.Reader) (kind, []byte, error) {
 	if !ok || err != nil || want < 0 || want > maxObject {
 		return 0, nil, errors.New("loose object has a bad header")
 	}
+	need(cacheLimit + 2*want)
 	data, err := readExactly(z, want)
 	return k, data, err
 }
@@ -179,7 +188,12 @@ func (r *repo) writeObject(k kind, data []byte) oid {
 func (r *repo) storeLoose(id oid, k kind, data []byte) {
 	r.step(1 + len(data)>>16)
 	var b bytes.Buffer
-	z, _ := zlib.NewWriterLevel(&b, zlib.BestSpeed)
+	if r.deflater == nil {
+		r.deflater, _ = zlib.NewWriterLevel(&b, zlib.BestSpeed)
+	} else {
+		r.deflater.Reset(&b)
+	}
+	z := r.deflater
 	fmt.Fprintf(z, "%s %d\x00", k, len(data))
 	z.Write(data)
 	z.Close()

@@ -60,6 +60,7 @@ func (r *repo) loadPacks() {
 			if err != nil {
 				continue
 			}
+			r.need(2*cacheLimit + 2*int64(len(idx)))
 			p := &pack{idx: idx, path: dir + "/pack/" + base + ".pack"}
 			if p.check() {
 				r.packs = append(r.packs, p)
@@ -167,6 +168,7 @@ func (r *repo) packEntry(p *pack, off int64, depth int) (kind, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	r.need(2*cacheLimit + 3*h.size)
 	data, err := inflate(in, h.size)
 	if err != nil {
 		return 0, nil, err
@@ -179,7 +181,7 @@ func (r *repo) packEntry(p *pack, off int64, depth int) (kind, []byte, error) {
 		}
 		var base []byte
 		if k, base, err = r.packEntry(p, off-h.back, depth+1); err == nil {
-			data, err = applyDelta(base, data)
+			data, err = r.rebuild(base, data)
 		}
 	case refDelta:
 		var base []byte
@@ -189,7 +191,7 @@ func (r *repo) packEntry(p *pack, off int64, depth int) (kind, []byte, error) {
 			k, base, err = r.readObject(h.base)
 		}
 		if err == nil {
-			data, err = applyDelta(base, data)
+			data, err = r.rebuild(base, data)
 		}
 	}
 	if err != nil {
@@ -197,6 +199,20 @@ func (r *repo) packEntry(p *pack, off int64, depth int) (kind, []byte, error) {
 	}
 	p.keep(off, k, data)
 	return k, data, nil
+}
+
+// rebuild applies a delta, accounting for what comes out.
+func (r *repo) rebuild(base, delta []byte) ([]byte, error) {
+	in := bytes.NewReader(delta)
+	if _, err := binary.ReadUvarint(in); err != nil {
+		return nil, errPack
+	}
+	to, err := binary.ReadUvarint(in)
+	if err != nil || to > maxObject {
+		return nil, errPack
+	}
+	r.need(2*cacheLimit + int64(len(base)+len(delta)) + 2*int64(to))
+	return applyDelta(base, delta)
 }
 
 // keep remembers an object as a likely base of others.

@@ -299,6 +299,7 @@ func (r *repo) scanPack(c *counting) ([]packedEntry, error) {
 		if e.h, err = readEntryHeader(c); err != nil {
 			return nil, err
 		}
+		r.need(2*cacheLimit + 3*e.h.size + int64(len(entries))*96)
 		data, err := inflate(c, e.h.size)
 		if err != nil {
 			return nil, err
@@ -360,7 +361,7 @@ func (r *repo) resolvePack(p *pack, entries []packedEntry, end int64) ([]packedE
 			k, base, err = read(b, depth+1)
 		}
 		if err == nil && h.kind > tagObj {
-			data, err = applyDelta(base, data)
+			data, err = r.rebuild(base, data)
 		}
 		if err != nil {
 			return 0, nil, err

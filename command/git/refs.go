@@ -85,7 +85,7 @@ func (r *repo) packedRefs() map[string]oid {
 	}
 	for _, line := range strings.Split(string(b), "\n") {
 		if len(line) > 41 && line[0] != '#' && line[0] != '^' {
-			if id, ok := parseOID(line[:40]); ok {
+			if id, ok := parseOID(line[:40]); ok && validRef(line[41:]) {
 				r.packed[line[41:]] = id
 			}
 		}

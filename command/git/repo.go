@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/klauspost/compress/zlib"
+
 	"agentrun.dev/command/tool"
 	"agentrun.dev/vfs"
 )
@@ -46,6 +48,8 @@ type repo struct {
 	shallowSet  map[oid]bool
 	decorations map[oid][]string
 	charged     int64
+	nested      int // calls of readObject in progress
+	deflater    *zlib.Writer
 	noIgnore    bool           // nothing is ignored
 	sources     map[oid]string // of --source
 }
