@@ -13,7 +13,7 @@ type branchOptions struct {
 	track                                                                                                      string // "", direct, inherit, no
 	upstream, format, sort                                                                                     string
 	contains, noContains, merged, noMerged, pointsAt                                                           []string
-	fold                                                                                                       bool
+	fold, whole                                                                                                bool
 }
 
 func (r *repo) cmdBranch(args []string) int {
@@ -100,7 +100,9 @@ func (b *branchOptions) option(o *options) bool {
 		b.edit = true
 	case "-i", "--ignore-case":
 		b.fold = true
-	case "--no-color", "--color", "--column", "--no-column", "--create-reflog", "--abbrev", "--no-abbrev":
+	case "--no-color", "--color", "--column", "--no-column", "--create-reflog", "--abbrev":
+	case "--no-abbrev":
+		b.whole = true
 	default:
 		return false
 	}
@@ -228,7 +230,7 @@ func (r *repo) listBranches(b *branchOptions, patterns []string) int {
 		case b.verbose > 0 && l.target != "":
 			r.printf("%s%s%s -> %s\n", mark, l.name, strings.Repeat(" ", width-displayWidth(l.name)), l.target)
 		case b.verbose > 0:
-			r.printf("%s%s%s %s %s%s\n", mark, l.name, strings.Repeat(" ", width-displayWidth(l.name)), r.abbrev(l.id), r.trackBrief(l.full, l.id, b.verbose), r.readCommit(l.id).subject())
+			r.printf("%s%s%s %s %s%s\n", mark, l.name, strings.Repeat(" ", width-displayWidth(l.name)), b.hash(r, l.id), r.trackBrief(l.full, l.id, b.verbose), r.readCommit(l.id).subject())
 		case l.target != "":
 			r.printf("%s%s -> %s\n", mark, l.name, l.target)
 		default:
@@ -297,16 +299,16 @@ func (r *repo) trackBrief(full string, id oid, verbose int) string {
 func (r *repo) createBranch(name, start string, force bool, track string, quiet bool) oid {
 	name = r.branchArg(name)
 	if !validBranch(name) {
-		r.fatal("'%s' is not a valid branch name.", name)
+		r.fatal("'%s' is not a valid branch name", name)
 	}
 	full := "refs/heads/" + name
 	_, _, exists := r.resolveRef(full)
 	cur, _ := r.head()
 	if exists && !force {
-		r.fatal("A branch named '%s' already exists.", name)
+		r.fatal("a branch named '%s' already exists", name)
 	}
 	if exists && cur == full && !r.bare {
-		r.fatal("Cannot force update the branch '%s' checked out at '%s'.", name, strings.TrimSuffix(r.root, "/."))
+		r.fatal("cannot force update the branch '%s' checked out at '%s'", name, strings.TrimSuffix(r.root, "/."))
 	}
 	id, err := r.commitOf(start)
 	if err != nil {
@@ -544,7 +546,7 @@ func (r *repo) moveBranch(b *branchOptions, rest []string) int {
 		r.fatal("too many arguments for a %s operation", map[bool]string{true: "copy", false: "rename"}[b.copy])
 	}
 	if !validBranch(to) {
-		r.fatal("'%s' is not a valid branch name.", to)
+		r.fatal("'%s' is not a valid branch name", to)
 	}
 	full := "refs/heads/" + to
 	_, id, ok := r.resolveRef(from)
@@ -552,7 +554,7 @@ func (r *repo) moveBranch(b *branchOptions, rest []string) int {
 		r.fatal("No branch named '%s'.", shortRef(from))
 	}
 	if _, _, exists := r.resolveRef(full); exists && !b.force && full != from {
-		r.fatal("A branch named '%s' already exists.", to)
+		r.fatal("a branch named '%s' already exists", to)
 	}
 	if !ok {
 		r.setHead(full, oid{}, "")
@@ -660,4 +662,12 @@ func digits(s string) int {
 		n++
 	}
 	return n
+}
+
+// hash is a commit's name in a list of branches.
+func (b *branchOptions) hash(r *repo, id oid) string {
+	if b.whole {
+		return id.String()
+	}
+	return r.abbrev(id)
 }

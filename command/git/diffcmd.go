@@ -298,6 +298,9 @@ func (r *repo) conflictFile(p string) (*combinedFile, bool) {
 // finishDiff shows changes, and returns the status.
 func (r *repo) finishDiff(list []change, d *diffOptions) int {
 	list = r.pickaxe(r.prepare(list, d), d)
+	for i := range list {
+		list[i].old.name, list[i].new.name = strings.TrimPrefix(list[i].old.name, d.relative), strings.TrimPrefix(list[i].new.name, d.relative)
+	}
 	if d.check {
 		return r.checkSpace(list)
 	}

@@ -30,7 +30,7 @@ func (r *repo) diffOption(d *diffOptions, o *options) bool {
 	case "--shortstat":
 		d.shortstat = true
 	case "--dirstat", "-X":
-		o.optional()
+		r.fatal("%s isn't done here", o.name)
 	case "--patch-with-stat":
 		d.stat, d.patch = true, true
 	case "--patch-with-raw":

@@ -33,7 +33,6 @@ type logger struct {
 	maxParents int
 	follow     bool
 	fullDiff   bool
-	lines      []string // -L
 	started    bool
 	always     bool // show: commits without changes too
 	walkReflog bool
@@ -276,7 +275,7 @@ func (l *logger) option2(o *options) bool {
 	case "-g", "--walk-reflogs":
 		l.walkReflog = true
 	case "-L":
-		l.lines = append(l.lines, o.arg())
+		l.r.fatal("-L isn't done here: use blame -L")
 	case "-t":
 	default:
 		return false
@@ -418,6 +417,9 @@ func (l *logger) list() []*node {
 	}
 	w := r.walkWith(include, l.revs.exclude, l.w)
 	nodes := w.commits()
+	if l.graph != nil {
+		l.graph.shown = w.visible
+	}
 	if len(l.revs.left) > 0 && l.revs.dots == 3 {
 		nodes = l.symmetric(nodes)
 	}

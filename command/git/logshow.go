@@ -25,7 +25,7 @@ func (r *repo) capture(f func()) string {
 
 // show prints commits.
 func (l *logger) show(nodes []*node) {
-	if l.graph != nil {
+	if l.graph != nil && l.graph.shown == nil {
 		l.graph.shown = make(map[oid]bool, len(nodes))
 		for _, n := range nodes {
 			l.graph.shown[n.id] = true

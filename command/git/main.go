@@ -85,6 +85,7 @@ func verbs() []verb {
 		{"am", (*repo).cmdAm, false, "Apply a series of patches from a mailbox"},
 		{"apply", (*repo).cmdApply, true, "Apply a patch to files and/or to the index"},
 		{"format-patch", (*repo).cmdFormatPatch, false, "Prepare patches for e-mail submission"},
+		{"name-rev", (*repo).cmdNameRev, false, "Find symbolic names for given revs"},
 		{"read-tree", (*repo).cmdReadTree, false, "Reads tree information into the index"},
 		{"rev-list", (*repo).cmdRevList, false, "List commit objects in reverse chronological order"},
 		{"rev-parse", (*repo).cmdRevParse, true, "Pick out and massage parameters"},
@@ -283,6 +284,8 @@ type options struct {
 	value string   // of --name=value, or what is left of a cluster
 	has   bool
 	queue string // letters left of a cluster
+
+	negate bool // operands are revisions to leave out, after --not
 }
 
 func (r *repo) options(verb string, args []string) *options {
@@ -309,6 +312,13 @@ func (o *options) next() bool {
 			o.name, o.queue = a[:2], a[2:]
 			return true
 		default:
+			if o.negate {
+				if n, ok := strings.CutPrefix(a, "^"); ok {
+					a = n
+				} else {
+					a = "^" + a
+				}
+			}
 			o.rest = append(o.rest, a)
 		}
 	}

@@ -419,7 +419,7 @@ func (r *repo) cmdLsFiles(args []string) int {
 	r.needTree()
 	paths := o.operands()
 	spec := r.pathspec(paths)
-	if spec.empty() && r.prefix != "" && !full {
+	if spec.empty() && r.prefix != "" {
 		spec.items = append(spec.items, specItem{path: strings.TrimSuffix(r.prefix, "/")})
 	}
 	if errUnmatch {

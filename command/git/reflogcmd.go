@@ -390,3 +390,105 @@ func (d *describer) describe(id oid, abbrev int, long, always bool) string {
 	}
 	return best.name.name + "-" + itoa(best.depth) + "-g" + hash()
 }
+
+func (r *repo) cmdNameRev(args []string) int {
+	nameOnly, tags := false, false
+	o := r.options("name-rev", args)
+	for o.next() {
+		switch o.name {
+		case "--name-only":
+			nameOnly = true
+		case "--tags":
+			tags = true
+		case "--always", "--no-undefined", "--undefined":
+		case "--refs", "--exclude":
+			o.arg()
+		default:
+			o.unknown()
+		}
+	}
+	names := r.revNames(tags)
+	for _, a := range o.operands() {
+		id, err := r.rev(a)
+		if err != nil {
+			r.say("Could not get sha1 for %s. Skipping.", a)
+			continue
+		}
+		c, err := r.peel(id, commitObj)
+		if err != nil {
+			continue
+		}
+		name := s2(names[c], "undefined")
+		if nameOnly {
+			r.printf("%s\n", name)
+		} else {
+			r.printf("%s %s\n", a, name)
+		}
+	}
+	return 0
+}
+
+// revNames names commits by the way from a reference; the fewest steps win, tags before branches.
+func (r *repo) revNames(tagsOnly bool) map[oid]string {
+	type way struct {
+		name  string
+		steps int
+	}
+	best := map[oid]way{}
+	refs := r.refs("refs/")
+	sort.SliceStable(refs, func(i, j int) bool {
+		return strings.HasPrefix(refs[i].name, "refs/tags/") && !strings.HasPrefix(refs[j].name, "refs/tags/")
+	})
+	for _, f := range refs {
+		isTag := strings.HasPrefix(f.name, "refs/tags/")
+		if tagsOnly && !isTag {
+			continue
+		}
+		id, err := r.peel(f.id, commitObj)
+		if err != nil {
+			continue
+		}
+		name := strings.TrimPrefix(strings.TrimPrefix(f.name, "refs/heads/"), "refs/")
+		if tagsOnly {
+			name = strings.TrimPrefix(name, "tags/")
+		}
+		type item struct {
+			id    oid
+			base  string
+			n     int
+			steps int
+		}
+		todo := []item{{id, name, 0, 0}}
+		for len(todo) > 0 {
+			it := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			r.step(1)
+			full := it.base
+			if it.n > 0 {
+				full += "~" + itoa(it.n)
+			} else if it.steps == 0 && f.id != id {
+				full += "^0"
+			}
+			if old, ok := best[it.id]; ok && old.steps <= it.steps {
+				continue
+			}
+			best[it.id] = way{full, it.steps}
+			for k, p := range r.parents(r.readCommit(it.id)) {
+				if k == 0 {
+					todo = append(todo, item{p, it.base, it.n + 1, it.steps + 1})
+				} else {
+					base := it.base
+					if it.n > 0 {
+						base += "~" + itoa(it.n)
+					}
+					todo = append(todo, item{p, base + "^" + itoa(k+1), 0, it.steps + 65535})
+				}
+			}
+		}
+	}
+	out := make(map[oid]string, len(best))
+	for id, w := range best {
+		out[id] = w.name
+	}
+	return out
+}

@@ -34,9 +34,19 @@ func (r *repo) rev(s string) (oid, error) {
 	if err != nil {
 		return id, unknown
 	}
+	given := file
 	file = r.fromRoot(file)
 	e, ok := r.lookup(tree, file)
 	if !ok {
+		if _, under := r.lookup(tree, r.prefix+given); under && r.prefix != "" && given == file {
+			return id, fmt.Errorf("path '%s' exists, but not '%s'\nhint: Did you mean '%s:%s' aka '%[3]s:./%[2]s'?", r.prefix+given, given, expr, r.prefix+given)
+		}
+		if _, err := r.t.Lstat(r.file(file)); err == nil && r.root != "" {
+			if strings.HasSuffix(given, "/") {
+				file += "/"
+			}
+			return id, fmt.Errorf("path '%s' exists on disk, but not in '%s'", file, expr)
+		}
 		return id, fmt.Errorf("path '%s' does not exist in '%s'", file, expr)
 	}
 	return e.id, nil
@@ -73,7 +83,10 @@ func (r *repo) indexPath(s string, unknown error) (oid, error) {
 			return e.id, nil
 		}
 	}
-	return oid{}, unknown
+	if _, err := r.t.Lstat(r.file(p)); err == nil && r.root != "" {
+		return oid{}, fmt.Errorf("path '%s' exists on disk, but not in the index", p)
+	}
+	return oid{}, fmt.Errorf("path '%s' does not exist (neither on disk nor in the index)", p)
 }
 
 // baseRev resolves a name without steps: a reference, with @{...}, or a hash's beginning.

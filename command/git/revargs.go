@@ -124,9 +124,11 @@ func (r *repo) commitOf(s string) (oid, error) {
 func (r *repo) addRefs(s *revSet, prefix, glob string) {
 	s.given = true
 	if prefix == "refs/" && glob == "" {
-		if _, id := r.head(); !id.isZero() {
-			s.add(id, id, s.not, "HEAD")
-		}
+		defer func() {
+			if _, id := r.head(); !id.isZero() {
+				s.add(id, id, s.not, "HEAD")
+			}
+		}()
 	}
 	for _, f := range r.refs(prefix) {
 		short := strings.TrimPrefix(f.name, prefix)
@@ -155,6 +157,7 @@ func (r *repo) revOption(s *revSet, o *options) bool {
 		prefix = "refs/"
 	case "--not":
 		s.not = !s.not
+		o.negate = s.not
 		return true
 	default:
 		return false
@@ -174,6 +177,7 @@ func (r *repo) revOption(s *revSet, o *options) bool {
 
 // splitRevs tells revisions from paths among operands, as git does.
 func (r *repo) splitRevs(o *options, s *revSet) (paths []string) {
+	s.not = false // operands carry their own
 	if o.dash {
 		for _, a := range o.rest {
 			if err := r.addRev(s, a); err != nil {

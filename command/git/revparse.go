@@ -124,7 +124,11 @@ func (r *repo) cmdRevParse(args []string) int {
 			all = true
 			prefix := map[string]string{"--all": "refs/", "--branches": "refs/heads/", "--tags": "refs/tags/", "--remotes": "refs/remotes/"}[name]
 			for _, f := range r.refs(prefix) {
-				show(f.id, f.name, false)
+				shown := f.name
+				if symbolic {
+					shown = strings.TrimPrefix(f.name, prefix)
+				}
+				show(f.id, shown, false)
 			}
 			continue
 		case "--git-path":
@@ -180,6 +184,9 @@ func (r *repo) cmdRevParse(args []string) int {
 			continue
 		}
 		r.printf("%s\n", a)
+		if _, err := r.rev(a); err != nil && strings.HasPrefix(err.Error(), "path '") {
+			r.fatal("%s", err)
+		}
 		r.fatal("ambiguous argument '%s': unknown revision or path not in the working tree.\nUse '--' to separate paths from revisions, like this:\n'git <command> [<revision>...] -- [<file>...]'", a)
 	}
 	_, _ = all, sq

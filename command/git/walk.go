@@ -36,7 +36,7 @@ type walker struct {
 	queue    byDate
 	seen     map[oid]bool
 	excluded map[oid]bool
-	left     map[oid]bool
+	visible  map[oid]bool // what passed the filters, before skip and max
 	count    int
 }
 
@@ -244,6 +244,10 @@ func (w *walker) commits() []*node {
 	}
 	if lazy && o.max >= 0 {
 		return out
+	}
+	w.visible = make(map[oid]bool, len(out))
+	for _, n := range out {
+		w.visible[n.id] = true
 	}
 	out = out[min(max(o.skip, 0), len(out)):]
 	if o.max >= 0 && len(out) > o.max {
