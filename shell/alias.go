@@ -23,13 +23,13 @@ func builtinAlias(sh *Shell, args []string) int {
 	for _, a := range args {
 		name, value, ok := strings.Cut(a, "=")
 		if !ok {
-			v, known := sh.aliases[name]
+			_, known := sh.aliases[name]
 			if !known {
 				sh.errorf("alias: %s: not found", name)
 				st = 1
 				continue
 			}
-			sh.print("alias " + name + "=" + quoteSingle(v) + "\n")
+			sh.print(sh.aliasLine(name))
 			continue
 		}
 		if name == "" || strings.ContainsAny(name, " \t\n/$`=|&;()<>'\"\\") {
@@ -49,8 +49,16 @@ func builtinAlias(sh *Shell, args []string) int {
 
 func printAliases(sh *Shell) {
 	for _, n := range sortedKeys(sh.aliases) {
-		sh.print("alias " + n + "=" + quoteSingle(sh.aliases[n]) + "\n")
+		sh.print(sh.aliasLine(n))
 	}
+}
+
+func (sh *Shell) aliasLine(name string) string {
+	line := name + "=" + quoteSingle(sh.aliases[name]) + "\n"
+	if sh.opts.posix {
+		return line
+	}
+	return "alias " + line
 }
 
 func builtinUnalias(sh *Shell, args []string) int {

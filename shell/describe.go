@@ -47,6 +47,8 @@ func builtinCommand(sh *Shell, args []string) int {
 			sh.execBuiltin(&syntax.CallExpr{}, nil, args)
 			return sh.status
 		}
+		sh.plain = true
+		defer func() { sh.plain = false }()
 		return b(sh, args)
 	}
 	if stdPath {

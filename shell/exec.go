@@ -361,7 +361,7 @@ func (f *assignFrame) one(sh *Shell) bool {
 		sh.ctl = ctlDiscard
 	}
 	if sh.opts.posix {
-		sh.exitNow(1)
+		sh.exitNow(sh.fatalStatus())
 	}
 	return false
 }

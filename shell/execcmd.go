@@ -69,7 +69,7 @@ func builtinSource(sh *Shell, args []string) int {
 	data, err := sh.readFile(file, maxScript)
 	if err != nil {
 		sh.errorf("%s: %s", sh.sourceError(name, file), strerror(err))
-		if sh.opts.posix {
+		if sh.opts.posix && !sh.plain {
 			sh.exitNow(1)
 		}
 		return 1

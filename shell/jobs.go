@@ -98,9 +98,16 @@ func (f *jobWaitFrame) each(sh *Shell) bool {
 			if f.status = j.status; f.varName != "" {
 				sh.set(f.varName, strconv.Itoa(j.pid()))
 			}
+			if !sh.opts.interactive {
+				sh.forgetJob(j)
+			}
 			continue
 		}
 		k := sh.findKid(spec)
+		if st, ok := sh.pastStatus(spec); k == nil && ok {
+			f.status = st
+			continue
+		}
 		if k == nil {
 			f.status = sh.noJob(spec)
 			continue
@@ -111,6 +118,30 @@ func (f *jobWaitFrame) each(sh *Shell) bool {
 		f.status, _ = k.collect(sh)
 	}
 	return true
+}
+
+// past is a job that was waited for: it is no job any more, but its status can be asked for again.
+type past struct{ pid, status int }
+
+// maxPast bounds how many are remembered.
+const maxPast = 4096
+
+func (sh *Shell) forgetJob(j *job) {
+	if len(sh.pasts) >= maxPast {
+		sh.pasts = sh.pasts[maxPast/2:]
+	}
+	sh.pasts = append(sh.pasts[:len(sh.pasts):len(sh.pasts)], past{j.pid(), j.status})
+	sh.dropJob(j)
+}
+
+func (sh *Shell) pastStatus(spec string) (int, bool) {
+	pid, err := strconv.Atoi(spec)
+	for i := len(sh.pasts) - 1; i >= 0 && err == nil; i-- {
+		if sh.pasts[i].pid == pid {
+			return sh.pasts[i].status, true
+		}
+	}
+	return 0, false
 }
 
 // first is wait -n: whichever ends first.
@@ -133,7 +164,7 @@ func (f *jobWaitFrame) first(sh *Shell) bool {
 		var ps []*proc.Process
 		for _, j := range jobs {
 			if j.done {
-				sh.dropJob(j)
+				sh.forgetJob(j)
 				if f.varName != "" {
 					sh.set(f.varName, strconv.Itoa(j.pid()))
 				}

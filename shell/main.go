@@ -70,7 +70,7 @@ func (sh *Shell) parseArgs(inv *invocation, args []string) (status int, end bool
 				inv.noRC = true
 			case "--noprofile", "--restricted", "--debugger":
 			case "--posix":
-				sh.opts.posix = true
+				sh.setOption("posix", &sh.opts.posix, true)
 			case "--login":
 				inv.login = true
 			case "--verbose":

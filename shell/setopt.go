@@ -27,7 +27,7 @@ func builtinShift(sh *Shell, args []string) int {
 		n = v
 	}
 	if n > len(sh.params) {
-		if sh.shopts.get("shift_verbose") {
+		if sh.shopts.get("shift_verbose") || sh.opts.posix {
 			sh.errorf("shift: %d: shift count out of range", n)
 		}
 		return 1
@@ -112,6 +112,15 @@ func (sh *Shell) setFlags(a string, rest []string) (used, st int) {
 
 func (sh *Shell) setOption(name string, p *bool, on bool) {
 	*p = on
+	if name == "posix" {
+		if _, set := sh.get("POSIXLY_CORRECT"); on && !set {
+			sh.set("POSIXLY_CORRECT", "y")
+			sh.shopts.set("expand_aliases", true)
+		} else if !on && set {
+			sh.unset("POSIXLY_CORRECT")
+		}
+		*p = on
+	}
 	if on && name == "vi" {
 		sh.opts.emacs = false
 	}

@@ -103,10 +103,12 @@ type Shell struct {
 	kills     []string // what was killed in earlier lines
 	noEditing bool
 	commandNo int  // commands that were read, for \# in prompts
+	plain     bool // the builtin was called by command: its errors end nothing
 	toTop     bool // what is discarded goes up to the script itself
 
 	lastBg            int
 	jobs              []*job
+	pasts             []past       // replaced, not changed
 	current, previous int          // jobs' numbers: those that %+ and %- were last
 	controlAt         int          // the level of subshells that has job control
 	stmtNow           *syntax.Stmt `save:"-"` // what was begun last
@@ -248,6 +250,8 @@ func (sh *Shell) initVars() {
 	}
 	if _, posix := sh.get("POSIXLY_CORRECT"); posix {
 		sh.opts.posix = true
+	} else if sh.opts.posix {
+		def("POSIXLY_CORRECT", "y", 0)
 	}
 }
 

@@ -96,6 +96,9 @@ func builtinTrap(sh *Shell, args []string) int {
 		args = args[1:]
 	}
 	if len(args) == 0 || print {
+		if print && len(args) == 0 && sh.opts.posix {
+			return sh.printAllTraps()
+		}
 		return sh.printTraps(args)
 	}
 	cmd := args[0]
@@ -164,9 +167,30 @@ func (sh *Shell) printTraps(names []string) int {
 		}
 	}
 	for _, s := range sigs {
-		sh.printf("trap -- %s %s\n", quoteSingle(traps[s]), trapName(s))
+		sh.printf("trap -- %s %s\n", quoteSingle(traps[s]), sh.trapShown(s))
 	}
 	return st
+}
+
+// trapShown names a trap; in POSIX mode without SIG.
+func (sh *Shell) trapShown(sig int) string {
+	if name := trapName(sig); sh.opts.posix {
+		return strings.TrimPrefix(name, "SIG")
+	} else {
+		return name
+	}
+}
+
+// printAllTraps is trap -p in POSIX mode: what isn't trapped is shown, too.
+func (sh *Shell) printAllTraps() int {
+	for sig := 0; sig <= sigReturn; sig++ {
+		cmd, set := sh.traps[sig]
+		if cmd = quoteSingle(cmd); !set {
+			cmd = "-"
+		}
+		sh.printf("trap -- %s %s\n", cmd, sh.trapShown(sig))
+	}
+	return 0
 }
 
 // takeSignals moves handled signals from the process to the shell.
