@@ -44,6 +44,9 @@ func (sh *Shell) foreground(s *syntax.Stmt) {
 		sh.simple(call, s.Redirs, tail && !s.Negated)
 		return
 	}
+	if c, ok := s.Cmd.(*syntax.Subshell); ok {
+		sh.nowRuns(c, s.Redirs)
+	}
 	if s.Cmd == nil {
 		sh.onlyRedirs(s.Redirs)
 		return
@@ -277,8 +280,15 @@ func (sh *Shell) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, tail bool
 	sh.substSt = -1
 	sh.nowRuns(c, redirs)
 	if sh.hasTrap(sigDebug) {
+		sh.trapStatus = 0
 		sh.debugTrap(nil)
 		if sh.ctl != ctlNone {
+			return
+		}
+		if sh.trapStatus != 0 && sh.shopts.get("extdebug") { // the command is left out
+			if sh.setStatus(0); sh.trapStatus == 2 && len(sh.calls) > 0 {
+				sh.ctl = ctlReturn
+			}
 			return
 		}
 	}

@@ -25,6 +25,7 @@ type invocation struct {
 
 // main runs a shell from its arguments.
 func (sh *Shell) main(args []string) {
+	sh.ignoredAtStart()
 	if len(args) > 0 {
 		sh.name = args[0]
 		if strings.HasPrefix(args[0], "-") && len(args[0]) > 1 {

@@ -165,11 +165,7 @@ func (sh *Shell) place(fd int, varName string, save bool, undo *[]undoFd, f vfs.
 			sh.errorf("%s: %s", varName, strerror(err))
 			return false
 		}
-		name, sub, hasSub := splitRef(varName)
-		if hasSub {
-			return sh.assignElement(name, sub, strconv.Itoa(n), false)
-		}
-		return sh.set(varName, strconv.Itoa(n))
+		return sh.setFd(varName, n)
 	}
 	// The file may have come to the very descriptor that is to be saved: then that was closed before.
 	if sh.p.Fd(f) == fd {
@@ -187,6 +183,14 @@ func (sh *Shell) place(fd int, varName string, save bool, undo *[]undoFd, f vfs.
 	return true
 }
 
+// setFd sets the variable of {name}> to a descriptor.
+func (sh *Shell) setFd(varName string, n int) bool {
+	if name, sub, ok := splitRef(varName); ok {
+		return sh.assignElement(name, sub, strconv.Itoa(n), false)
+	}
+	return sh.set(varName, strconv.Itoa(n))
+}
+
 // duplicate does n<&m, n>&m, n>&- and n>&m-.
 func (sh *Shell) duplicate(r *syntax.Redirect, fd int, varName string, save bool, undo *[]undoFd) bool {
 	word := sh.string(r.Word)
@@ -194,7 +198,12 @@ func (sh *Shell) duplicate(r *syntax.Redirect, fd int, varName string, save bool
 	target := strings.TrimSuffix(word, "-")
 	if word == "-" {
 		if varName != "" {
-			n, err := strconv.Atoi(sh.str(varName))
+			value := sh.str(varName)
+			if name, sub, ok := splitRef(varName); ok {
+				o := sh.fetchSub(name, true, sh.expandSubText(name, sub))
+				value = o.str()
+			}
+			n, err := strconv.Atoi(value)
 			if err != nil {
 				sh.errorf("%s: ambiguous redirect", varName)
 				return false
@@ -234,7 +243,7 @@ func (sh *Shell) duplicate(r *syntax.Redirect, fd int, varName string, save bool
 		if move {
 			sh.p.CloseFd(from)
 		}
-		return sh.set(varName, strconv.Itoa(n))
+		return sh.setFd(varName, n)
 	}
 	if _, err := sh.p.File(from); err != nil {
 		sh.errorf("%s: %s", target, strerror(err))

@@ -96,15 +96,18 @@ type Shell struct {
 	hist     history
 	histOnly bool // the line that was expanded is to be shown only
 
-	comps     map[string]*compSpec
-	compNow   *compSpec // the specification by which is completed
-	compName  string
-	readline  readlineState
-	kills     []string // what was killed in earlier lines
-	noEditing bool
-	commandNo int  // commands that were read, for \# in prompts
-	plain     bool // the builtin was called by command: its errors end nothing
-	toTop     bool // what is discarded goes up to the script itself
+	comps      map[string]*compSpec
+	compNow    *compSpec // the specification by which is completed
+	compName   string
+	readline   readlineState
+	kills      []string // what was killed in earlier lines
+	noEditing  bool
+	commandNo  int          // commands that were read, for \# in prompts
+	plain      bool         // the builtin was called by command: its errors end nothing
+	hard       map[int]bool // signals that were ignored from the start; never changed
+	trapStatus int          // of the DEBUG trap that ran last
+	dying      int          // the signal that ends the shell after its EXIT trap
+	toTop      bool         // what is discarded goes up to the script itself
 
 	lastBg            int
 	jobs              []*job
@@ -296,7 +299,7 @@ func (sh *Shell) clone() *Shell {
 		c.view = append(c.view, v)
 	}
 	c.subshell++
-	c.exitTrap, c.tail = false, false
+	c.exitTrap, c.tail, c.dying = false, false, 0
 	c.try, c.pinned, c.begin = attempt{}, 0, nil
 	c.seeded = false
 	c.memory.forked()

@@ -61,6 +61,11 @@ func (sh *Shell) Run(p *proc.Process) int {
 		if sh.exitTrap || !sh.pushExitTrap() {
 			sh.flush()
 			sh.endHistory()
+			if sh.dying != 0 {
+				sh.p.SetSignal(sh.dying, proc.Default)
+				sh.p.Post(sh.dying)
+				return 128 + sh.dying
+			}
 			return sh.status & 0xff
 		}
 	}
@@ -81,7 +86,6 @@ func (sh *Shell) guard(f func()) {
 }
 
 func (sh *Shell) subshellCmd(c *syntax.Subshell) {
-	sh.nowRuns(c, nil)
 	child, sub := sh.fork()
 	if child == nil {
 		sh.done(254)
@@ -168,7 +172,7 @@ func (sh *Shell) startPipeline(c *syntax.BinaryCmd, background bool) *group {
 		if i == n-1 && lastHere {
 			for k := len(subs) - 1; k >= 0; k-- {
 				stage := stages[n-1-k]
-				subs[k].start(func(s2 *Shell) { s2.one(stage) })
+				subs[k].start(func(s2 *Shell) { s2.stage(stage) })
 			}
 			sh.lastStage(s, in, g.kids)
 			return nil
@@ -202,10 +206,24 @@ func (sh *Shell) startPipeline(c *syntax.BinaryCmd, background bool) *group {
 	// The last one first: the one started last runs first, and so the stages begin from the left, as a kernel's do.
 	for i := len(subs) - 1; i >= 0; i-- {
 		stage := stages[n-1-i]
-		subs[i].start(func(s2 *Shell) { s2.one(stage) })
+		subs[i].start(func(s2 *Shell) { s2.stage(stage) })
 	}
 	g.short = n - len(g.kids)
 	return g
+}
+
+// stage runs one of a pipeline's commands. A simple one that fails is no error of its own: the pipeline's status tells.
+func (sh *Shell) stage(s *syntax.Stmt) {
+	if c, ok := s.Cmd.(*syntax.CallExpr); ok && sh.hasTrap(sigErr) && len(c.Args) > 0 {
+		switch name := c.Args[0].Lit(); name {
+		case "", "eval", "source", ".", "command", "builtin":
+		default:
+			if sh.funcs[name] == nil {
+				sh.noerr++
+			}
+		}
+	}
+	sh.one(s)
 }
 
 func (sh *Shell) endPipeline(sts []int) {

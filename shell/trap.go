@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -70,8 +71,63 @@ func (sh *Shell) clearTrap(sig int) {
 	sh.traps = m
 }
 
+// deadly are the signals that end a shell, which runs its EXIT trap before; 26 is VTALRM, 31 SYS.
+var deadly = [...]int{proc.SIGHUP, proc.SIGINT, proc.SIGILL, proc.SIGTRAP, proc.SIGABRT, proc.SIGFPE, proc.SIGBUS, proc.SIGSEGV, 31, proc.SIGPIPE, proc.SIGALRM,
+	proc.SIGTERM, proc.SIGXCPU, proc.SIGXFSZ, 26, proc.SIGUSR1, proc.SIGUSR2}
+
+// exitSignals has deadly signals come to the shell if there is an EXIT trap to be run.
+func (sh *Shell) exitSignals() {
+	if sh.opts.interactive {
+		return
+	}
+	d := proc.Default
+	if sh.hasTrap(sigExit) {
+		d = proc.Handle
+	}
+	for _, sig := range deadly {
+		if _, own := sh.traps[sig]; !own && !sh.hard[sig] {
+			sh.p.SetSignal(sig, d)
+		}
+	}
+}
+
+// dies tells whether a signal that has come ends the shell, after its EXIT trap.
+func (sh *Shell) dies(sig int) bool {
+	_, own := sh.traps[sig]
+	return !own && !sh.opts.interactive && sh.hasTrap(sigExit) && slices.Contains(deadly[:], sig)
+}
+
+// die begins the end by a signal.
+func (sh *Shell) die(sig int) {
+	if sh.dying == 0 {
+		sh.dying = sig
+		sh.ctl, sh.exitStatus = ctlExit, sh.status
+	}
+}
+
+// ignoredAtStart notes the signals that are ignored from the start: a script can't trap them.
+func (sh *Shell) ignoredAtStart() {
+	for sig := 1; sig <= proc.MaxSignal; sig++ {
+		if sh.p.Disposition(sig) == proc.Ignore {
+			if sh.hard == nil {
+				sh.hard = make(map[int]bool)
+			}
+			sh.hard[sig] = true
+			sh.setTrap(sig, "")
+		}
+	}
+	if !sh.hard[proc.SIGQUIT] {
+		sh.p.SetSignal(proc.SIGQUIT, proc.Handle) // which without a trap means nothing
+	}
+}
+
 // applySignals makes the process's dispositions those of the traps, after a fork.
 func (sh *Shell) applySignals() {
+	for sig := 1; sig <= proc.MaxSignal; sig++ {
+		if _, own := sh.traps[sig]; !own && sh.p.Disposition(sig) == proc.Handle {
+			sh.p.SetSignal(sig, proc.Default)
+		}
+	}
 	for sig, cmd := range sh.traps {
 		if sig > 0 && sig <= proc.MaxSignal {
 			d := proc.Handle
@@ -122,6 +178,9 @@ func builtinTrap(sh *Shell, args []string) int {
 			continue
 		}
 		sh.inherit = nil
+		if sh.hard[sig] && !sh.opts.interactive {
+			continue
+		}
 		if reset {
 			sh.clearTrap(sig)
 		} else {
@@ -138,6 +197,7 @@ func builtinTrap(sh *Shell, args []string) int {
 			sh.p.SetSignal(sig, d)
 		}
 	}
+	sh.exitSignals()
 	return st
 }
 
@@ -215,6 +275,8 @@ func (sh *Shell) pushTraps() {
 	for i := len(sh.pending) - 1; i >= 0; i-- {
 		if sig := sh.pending[i]; sh.traps[sig] != "" && !sh.inTrap[sig] {
 			sh.push(&trapFrame{sig: sig})
+		} else if sh.dies(sig) {
+			sh.die(sig)
 		} else if sig == proc.SIGINT && sh.opts.interactive && sh.subshell == 0 && !sh.inTrap[sig] {
 			if _, ignored := sh.traps[sig]; !ignored {
 				sh.status, sh.ctl, sh.toTop = 128+sig, ctlDiscard, true
@@ -301,6 +363,7 @@ func (sh *Shell) runTrap(sig int) {
 	status, line, pipes := sh.status, sh.line, sh.pipestatus
 	sh.evalText(cmd)
 	sh.leaveTrap(sig)
+	sh.trapStatus = sh.status
 	if sh.ctl != ctlExit && sh.ctl != ctlReturn {
 		sh.status, sh.line, sh.pipestatus = status, line, pipes
 	}
@@ -332,7 +395,7 @@ func (sh *Shell) bashCommand() string {
 	if n == nil {
 		return sh.now.text
 	}
-	if c, ok := n.(*syntax.CallExpr); ok {
+	if c, ok := n.(syntax.Command); ok && len(sh.now.redirs) > 0 {
 		n = &syntax.Stmt{Cmd: c, Redirs: sh.now.redirs}
 	}
 	u := sh.unit

@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"syscall"
+
 	"agentrun.dev/proc"
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -79,12 +81,27 @@ func (sh *Shell) awaitNews(k *kid, more proc.WaitFlags) bool {
 	if k.ended(sh) || more&proc.WaitStopped != 0 && k.stopped() != 0 {
 		return true
 	}
-	of := []*proc.Process{k.proc}
-	err := sh.rest(func() error {
-		_, err := sh.p.WaitEvent(of, proc.WaitKeep|proc.WaitDeaf|more)
-		return err
-	})
-	return err == nil
+	flags := proc.WaitKeep | proc.WaitDeaf | more
+	if sh.hasTrap(sigExit) {
+		flags &^= proc.WaitDeaf // a signal that ends the shell isn't put off
+	}
+	for {
+		of := []*proc.Process{k.process(sh)}
+		err := sh.rest(func() error {
+			_, err := sh.p.WaitEvent(of, flags)
+			return err
+		})
+		if err != syscall.EINTR || sh.p.Killed() != 0 || flags&proc.WaitDeaf != 0 {
+			return err == nil
+		}
+		sh.takeSignals()
+		for _, sig := range sh.pending {
+			if sh.dies(sig) {
+				sh.die(sig)
+				return false
+			}
+		}
+	}
 }
 
 // rest makes a call that does nothing but wait. Where all of the shell's state is in frames, or the statement can be begun
