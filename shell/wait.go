@@ -85,8 +85,8 @@ func (sh *Shell) awaitNews(k *kid, more proc.WaitFlags) bool {
 	if sh.hasTrap(sigExit) {
 		flags &^= proc.WaitDeaf // a signal that ends the shell isn't put off
 	}
-	for {
-		of := []*proc.Process{k.process(sh)}
+	for !k.ended(sh) {
+		of := []*proc.Process{k.proc}
 		err := sh.rest(func() error {
 			_, err := sh.p.WaitEvent(of, flags)
 			return err
@@ -102,6 +102,7 @@ func (sh *Shell) awaitNews(k *kid, more proc.WaitFlags) bool {
 			}
 		}
 	}
+	return true
 }
 
 // rest makes a call that does nothing but wait. Where all of the shell's state is in frames, or the statement can be begun
