@@ -127,6 +127,7 @@ type past struct{ pid, status int }
 const maxPast = 4096
 
 func (sh *Shell) forgetJob(j *job) {
+	sh.notify()
 	if len(sh.pasts) >= maxPast {
 		sh.pasts = sh.pasts[maxPast/2:]
 	}
