@@ -16,6 +16,7 @@ import (
 	"agentrun.dev/command/jq"
 	"agentrun.dev/command/pager"
 	"agentrun.dev/command/rg"
+	"agentrun.dev/command/rsync"
 	"agentrun.dev/command/scp"
 	"agentrun.dev/command/sed"
 	"agentrun.dev/command/sftp"
@@ -160,6 +161,7 @@ var list = []Command{
 	{"rm", coreutils.Rm},
 	{"rmdir", coreutils.Rmdir},
 	{"scp", scp.Scp},
+	{"rsync", rsync.Rsync},
 	{"sed", sed.Sed},
 	{"seq", coreutils.Seq},
 	{"setsid", system.Setsid},
