@@ -371,6 +371,9 @@ func (o *options) settle() {
 	if o.quiet > 0 {
 		o.verbose = 0
 	}
+	if o.backup && o.backupDir == "" {
+		o.omitDirTimes = true // each backup changes its directory
+	}
 	if o.partialDir == "." {
 		o.partialDir = ""
 	}

@@ -28,6 +28,8 @@ type receiver struct {
 	umask   vfs.Mode
 	created map[string]bool // directories that a dry run would have made
 	deletes int
+	skipped int             // deletions over --max-delete
+	newDest bool            // the destination was made
 	failed  map[string]bool // directories that couldn't be made
 	user    func(string) (uint32, bool)
 	group   func(string) (uint32, bool)
@@ -87,7 +89,8 @@ func (v *receiver) place(dest string) error {
 			return &failure{codeFileIO, "mkdir \"" + absolute(v.s, clean) + "\" failed: " + strerror(err) + " (" + errno(err) + ")"}
 		}
 	}
-	if v.o.verbose > 0 {
+	v.newDest = true
+	if v.o.verbose > 0 || v.o.itemize > 0 {
 		v.s.say(msgInfo, "created directory "+clean+"\n")
 	}
 	return nil
@@ -131,6 +134,10 @@ func (v *receiver) run() error {
 		return err
 	}
 	v.finishDirs()
+	if v.skipped > 0 {
+		v.s.say(msgWarning, fmt.Sprintf("Deletions stopped due to --max-delete limit (%d skipped)\n", v.skipped))
+		v.s.tooMany = true
+	}
 	v.s.w.ndx(done)
 	return v.s.w.flush()
 }
@@ -325,7 +332,7 @@ func (v *receiver) directory(e *entry, name string, old *vfs.Attr) error {
 		flags = itemLocal
 	}
 	flags = v.changes(e, old, flags)
-	if e.name == "." && old != nil && v.created["."] {
+	if e.name == "." && v.newDest {
 		flags |= itemNew | itemLocal
 	}
 	v.report(e, flags, "")
@@ -482,6 +489,13 @@ func (v *receiver) remove(name, display string, a vfs.Attr) bool {
 	if v.o.dryRun {
 		return true
 	}
+	if v.o.backup && !a.Mode.IsDir() {
+		if err := v.keep(&entry{name: display}, name); err != nil {
+			v.s.fileFailed("backup", absolute(v.s, name), err)
+			return false
+		}
+		return true
+	}
 	if a.Mode.IsDir() {
 		if v.o.force || v.o.delete {
 			v.deleteTree(name, display)
@@ -503,6 +517,9 @@ func (v *receiver) remove(name, display string, a vfs.Attr) bool {
 
 // regular asks for a file unless it is up to date.
 func (v *receiver) regular(e *entry, name string, old *vfs.Attr) error {
+	if v.o.maxSize > 0 && e.size > v.o.maxSize || v.o.minSize > 0 && e.size < v.o.minSize {
+		return nil
+	}
 	if old != nil && !old.Mode.IsRegular() {
 		if !v.remove(name, e.name, *old) {
 			return nil
@@ -955,7 +972,7 @@ func (v *receiver) deleteTree(name, display string) {
 
 func (v *receiver) mayDelete() bool {
 	if v.o.maxDelete >= 0 && v.deletes >= v.o.maxDelete {
-		v.s.problem = true
+		v.skipped++
 		return false
 	}
 	v.deletes++

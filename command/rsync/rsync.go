@@ -177,8 +177,11 @@ func serve(t *tool.T, o *options, args []string) int {
 		}
 		return fail(t, o, err)
 	}
-	if s.problem || s.ioError != 0 {
+	switch {
+	case s.problem || s.ioError != 0:
 		return codePartial
+	case s.tooMany:
+		return codeDelete
 	}
 	return 0
 }
@@ -444,6 +447,9 @@ func (c *client) end(err, theirErr error, server *session) int {
 	}
 	if c.s.problem || c.s.ioError != 0 || server.problem {
 		return fail(c.t, c.o, &failure{codePartial, ""})
+	}
+	if server.tooMany {
+		return fail(c.t, c.o, &failure{codeDelete, ""})
 	}
 	return 0
 }

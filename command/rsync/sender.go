@@ -334,16 +334,28 @@ func (s *session) sendFile(e *entry, flags int, xname string) error {
 		}
 		return err
 	}
-	if s.o.removeSource {
-		s.p.Unlink(e.local)
-	}
 	return nil
+}
+
+// removeSources deletes what has arrived (--remove-source-files), if everything has.
+func (s *session) removeSources() {
+	if !s.o.removeSource || s.o.dryRun || s.problem || s.ioError != 0 {
+		return
+	}
+	for _, e := range s.list {
+		if !e.dup && !e.isDir() {
+			s.p.Unlink(e.local)
+		}
+	}
 }
 
 // goodbye reads the receiver's last word.
 func (s *session) goodbye() error {
 	if n := s.r.ndx(); s.r.err == nil && n != done {
 		return &failure{codeProtocol, "invalid packet at end of run"}
+	}
+	if s.r.err == nil {
+		s.removeSources()
 	}
 	return s.r.err
 }

@@ -54,6 +54,7 @@ type session struct {
 	literal   int64
 	matched   int64
 	ioError   int32 // errors while the list was made or files were sent
+	tooMany   bool  // deletions were stopped
 	problem   bool  // something went wrong that makes the exit status 23
 	say       func(tag int, text string)
 	log       func(e *entry, flags int, xname string) // what the sender did
