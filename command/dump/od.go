@@ -300,7 +300,7 @@ func (d *odDump) line(off int64, b []byte, n int) {
 	for i := range d.specs {
 		s := &d.specs[i]
 		fields := d.block / s.size
-		blank := (d.block - n) / s.size
+		shown := (n + s.size - 1) / s.size
 		switch {
 		case i == 0:
 			d.address(off)
@@ -309,17 +309,16 @@ func (d *odDump) line(off int64, b []byte, n int) {
 		case d.radix != 'n':
 			pad(out, 7)
 		}
-		left := s.padding
-		for f := fields; f > blank; f-- {
-			next := s.padding * (f - 1) / fields
-			at := (fields - f) * s.size
-			text := s.field(b[at:at+s.size], d.order)
-			pad(out, left-next+s.width-len(text))
+		column := 0
+		for k := range shown {
+			text := s.field(b[k*s.size:(k+1)*s.size], d.order)
+			end := s.end(k+1, fields)
+			pad(out, end-column-len(text))
 			out.WriteString(text)
-			left = next
+			column = end
 		}
 		if s.trailer {
-			pad(out, blank*s.width+s.padding*blank/fields)
+			pad(out, s.end(fields, fields)-column)
 			out.WriteString("  >")
 			for _, c := range b[:n] {
 				if c < ' ' || c >= 0x7f {

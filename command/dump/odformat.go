@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/big"
+	"math/bits"
 	"strconv"
 
 	"agentrun.dev/command/tool"
@@ -43,6 +44,13 @@ func newODSpec(kind byte, size int) odSpec {
 		s.width = 3
 	}
 	return s
+}
+
+// end is the column in which the first k of all fields end. The blanks that are left over lie between the fields as
+// evenly as whole ones can, the more of them the further to the left.
+func (s *odSpec) end(k, fields int) int {
+	behind := s.padding * (fields - k) / fields // of the blanks, those after field k
+	return k*s.width + s.padding - behind
 }
 
 // parseODType reads a -t argument: several types, each perhaps with a size and z.
@@ -179,13 +187,13 @@ func odFloat(b []byte, order binary.ByteOrder) string {
 	if len(b) == 16 {
 		return odLongDouble(b, order)
 	}
-	var v, least float64
-	digits, bits := 15, 64
+	var v, normal float64
+	certain, size := 15, 64 // digits that any number of the type keeps
 	if len(b) == 4 {
-		v, least = float64(math.Float32frombits(order.Uint32(b))), 0x1p-126
-		digits, bits = 6, 32
+		v, normal = float64(math.Float32frombits(order.Uint32(b))), 0x1p-126
+		certain, size = 6, 32
 	} else {
-		v, least = math.Float64frombits(order.Uint64(b)), 0x1p-1022
+		v, normal = math.Float64frombits(order.Uint64(b)), 0x1p-1022
 	}
 	switch {
 	case math.IsNaN(v):
@@ -196,15 +204,20 @@ func odFloat(b []byte, order binary.ByteOrder) string {
 	case math.IsInf(v, 0):
 		return map[bool]string{true: "-inf", false: "inf"}[v < 0]
 	}
-	if math.Abs(v) < least {
-		digits = 1
+	if math.Abs(v) < normal {
+		certain = 1
 	}
-	for ; ; digits++ {
-		s := strconv.FormatFloat(v, 'g', digits, 64)
-		if back, _ := strconv.ParseFloat(s, bits); back == v || digits > 17 {
-			return s
+	return strconv.FormatFloat(v, 'g', max(certain, digitsOf(strconv.FormatFloat(v, 'e', -1, size))), 64)
+}
+
+// digitsOf counts the digits before the exponent.
+func digitsOf(s string) (n int) {
+	for i := 0; i < len(s) && s[i] != 'e'; i++ {
+		if s[i] >= '0' && s[i] <= '9' {
+			n++
 		}
 	}
+	return n
 }
 
 // odLongDouble renders an x87 number: 64 bits of mantissa, 15 of exponent and a sign; the other 6 bytes mean nothing.
@@ -229,21 +242,12 @@ func odLongDouble(b []byte, order binary.ByteOrder) string {
 	case mantissa == 0:
 		return sign + "0"
 	}
-	v := new(big.Float).SetUint64(mantissa)
-	precision := uint(v.MinPrec())
-	digits := 1
+	// A number below the normal ones has as many bits as its mantissa has; the others have 64, and 18 digits for certain.
+	precision, certain := uint(bits.Len64(mantissa)), 1
 	if mantissa>>63 != 0 {
-		precision, digits = 64, 18
-	} else {
-		for precision = 1; mantissa>>precision != 0; precision++ {
-		}
+		certain = 18
 	}
-	v.SetPrec(64).SetMantExp(v, max(exponent, 1)-16383-63)
-	for ; ; digits++ {
-		s := v.Text('g', digits)
-		back, _, err := big.ParseFloat(s, 10, precision, big.ToNearestEven)
-		if err != nil || back.Cmp(v) == 0 || digits > 21 {
-			return sign + s
-		}
-	}
+	v := new(big.Float).SetPrec(precision).SetUint64(mantissa)
+	v.SetMantExp(v, max(exponent, 1)-16383-63)
+	return sign + v.Text('g', max(certain, digitsOf(v.Text('e', -1))))
 }
