@@ -112,6 +112,9 @@ func loadOf(c proc.Commands, load func(*proc.Process, string, []byte) (proc.Prog
 
 // Restore takes what running interpreters have saved, on this host and with the same CacheDir.
 func (g *Guests) Restore(kind string, data []byte) (proc.State, error) {
+	if kind == "node" {
+		return g.js.Restore(kind, data)
+	}
 	return g.python.Restore(kind, data)
 }
 

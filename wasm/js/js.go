@@ -35,8 +35,9 @@ type Options struct {
 
 // Interpreter is what all runs of one host process share. All methods may be called concurrently.
 type Interpreter struct {
-	o     Options
-	first func() (*wasm.Snapshot, error)
+	o      Options
+	module func() (*wasm.Module, error)
+	first  func() (*wasm.Snapshot, error)
 
 	mu      sync.Mutex
 	started bool
@@ -46,6 +47,17 @@ type Interpreter struct {
 func New(o Options) *Interpreter {
 	in := &Interpreter{o: o}
 	in.first = sync.OnceValues(in.initialise)
+	in.module = sync.OnceValues(func() (*wasm.Module, error) {
+		code, err := guests.Read("js.wasm")
+		if err != nil {
+			return nil, errs.New(errs.KindOf(err), "start", "node", err)
+		}
+		r, err := o.Runtime()
+		if err != nil {
+			return nil, errs.New(errs.KindOf(err), "start", "node", err)
+		}
+		return r.Compile(context.Background(), code, wasm.CompileOptions{Name: "node"})
+	})
 	return in
 }
 
@@ -85,16 +97,29 @@ func (in *Interpreter) Run(p *proc.Process) int {
 	if err != nil {
 		return fail(err)
 	}
-	result, err := g.Call(p.Context(), "agentrun_run")
-	defer g.Close()
+	return p.RunAs(g.Task("agentrun_run", ended).SaveAs(kind))
+}
+
+// kind is who saves running interpreters.
+const kind = "node"
+
+// Restore returns the state of a running interpreter that was saved (proc.Saver) by this kind.
+func (in *Interpreter) Restore(k string, data []byte) (proc.State, error) {
+	if k != kind {
+		return nil, errs.Msg(errs.Unsupported, "restore", k, "not saved by node")
+	}
+	m, err := in.module()
+	if err != nil {
+		return nil, err
+	}
+	return m.Restore(kind, data, wasm.Config{Call: in.call}, ended)
+}
+
+// ended makes an exit status of what the call returned.
+func ended(p *proc.Process, result []uint64, err error) int {
 	if err == nil {
 		return int(int32(result[0])) & 0xff
 	}
-	return ended(p, err)
-}
-
-// ended returns the exit status of a process whose interpreter didn't return.
-func ended(p *proc.Process, err error) int {
 	var exit *wasm.ExitError
 	var trap *wasm.TrapError
 	var killed *wasm.KilledError
@@ -117,17 +142,9 @@ func ended(p *proc.Process, err error) int {
 // initialise makes the snapshot, in a sandbox of its own that has nothing.
 func (in *Interpreter) initialise() (s *wasm.Snapshot, err error) {
 	fail := func(err error) (*wasm.Snapshot, error) { return nil, errs.New(errs.KindOf(err), "start", "node", err) }
-	code, err := guests.Read("js.wasm")
+	m, err := in.module()
 	if err != nil {
-		return fail(err)
-	}
-	r, err := in.o.Runtime()
-	if err != nil {
-		return fail(err)
-	}
-	m, err := r.Compile(context.Background(), code, wasm.CompileOptions{Name: "node"})
-	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	ctx := context.Background()
 	sb, err := proc.New(proc.Options{Namespace: vfs.NewNamespace(vfs.Mount{FS: memfs.New(memfs.Options{})}), Commands: none{}})

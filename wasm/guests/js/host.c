@@ -428,10 +428,33 @@ FN(f_sigaction)
 	uint32_t old;
 	return wasi(agentrun_sigaction(int_of(argv[0]), int_of(argv[1]), &old));
 }
-FN(f_sigtake)
+// The host stores into word when there are signals to be taken; bit 0 says that this is a copy, made while it ran.
+static volatile uint32_t word;
+static uint64_t taken;
+static void seed(void)
+{
+	uint64_t v = 1;
+	__wasi_random_get((uint8_t *)&v, sizeof v);
+	agentrun_seed(ctx, v);
+}
+static void take(void)
 {
 	uint64_t bits = 0;
-	if (agentrun_sigtake(&bits)) bits = 0;
+	word = 0;
+	if (agentrun_sigtake(&bits)) return;
+	if (bits & 1) seed();
+	taken |= bits & ~1ull;
+}
+static int interrupt(JSRuntime *r, void *opaque)
+{
+	if (word) take();
+	return 0;
+}
+FN(f_sigtake)
+{
+	take();
+	uint64_t bits = taken;
+	taken = 0;
 	JSValue a = JS_NewArray(ctx);
 	for (uint32_t sig = 1, n = 0; sig < 64; sig++)
 		if (bits >> sig & 1) JS_SetPropertyUint32(ctx, a, n++, JS_NewInt32(ctx, sig));
@@ -445,6 +468,8 @@ FN(f_poll)
 	static __wasi_subscription_t subs[max + 1];
 	static __wasi_event_t events[max + 1];
 	int64_t n = 0;
+	if (word) take();
+	if (taken) return JS_NewInt32(ctx, -4); // else it would wait for what has come already
 	JS_GetLength(ctx, argv[0], &n);
 	if (n > max) n = max;
 	for (int64_t i = 0; i < n; i++) {
@@ -723,6 +748,7 @@ int EXPORT(agentrun_init)(void)
 		JS_SetPropertyStr(ctx, host, functions[i].name, JS_NewCFunction(ctx, functions[i].f, functions[i].name, functions[i].args));
 	JS_SetModuleLoaderFunc2(rt, normalize, load, NULL, NULL);
 	JS_SetHostPromiseRejectionTracker(rt, rejection, NULL);
+	JS_SetInterruptHandler(rt, interrupt, NULL);
 	JSValue name = JS_NewString(ctx, "bootstrap"), text = f_source(ctx, JS_UNDEFINED, 1, &name);
 	size_t n;
 	const char *s = JS_ToCStringLen(ctx, &n, text);
@@ -741,9 +767,8 @@ int EXPORT(agentrun_init)(void)
 int EXPORT(agentrun_run)(void)
 {
 	JS_UpdateStackTop(rt);
-	uint64_t seed = 1;
-	__wasi_random_get((uint8_t *)&seed, sizeof seed);
-	agentrun_seed(ctx, seed);
+	seed();
+	agentrun_sigword(&word);
 	JSValue r = JS_Call(ctx, entry, JS_UNDEFINED, 0, NULL);
 	if (JS_IsException(r)) return report(), 70;
 	return int_of(r);

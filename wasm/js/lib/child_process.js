@@ -207,7 +207,7 @@ function spawnSync(file, args, options) {
   const buf = new Uint8Array(65536);
   const drain = (wait) => {
     const ready = host.poll([...open.keys()], wait);
-    if (typeof ready === 'number') return;
+    if (typeof ready === 'number') return void loop.holdSignals();
     for (const fd of ready) {
       const n = host.read(fd, buf, 0, buf.length, -1);
       if (n === -4 || n === -11) continue;
@@ -235,7 +235,7 @@ function spawnSync(file, args, options) {
     if (status !== undefined) break;
     if (end === Infinity && !killed) {
       const w = host.wait(pid, 0);
-      if (w === -4) { host.sigtake(); continue; }
+      if (w === -4) { loop.holdSignals(); continue; }
       status = Array.isArray(w) ? w[1] : 0;
     } else {
       const w = host.wait(pid, 1);

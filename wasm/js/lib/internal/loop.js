@@ -155,8 +155,13 @@ loop.signal = (n, callback) => {
   if (n !== SIGCHLD) host.sigaction(n, callback ? 2 : 0);
 };
 
+// Signals that came while something else was waited for.
+let held = [];
+loop.holdSignals = () => { held.push(...host.sigtake()); };
 function takeSignals() {
-  for (const n of host.sigtake()) {
+  const list = held.concat(host.sigtake());
+  held = [];
+  for (const n of list) {
     const f = signals.get(n);
     if (f) {
       guard(f, undefined, [n]);
@@ -183,7 +188,7 @@ function alive() {
 
 function poll() {
   let wait = -1;
-  if (immediates.length) wait = 0;
+  if (immediates.length || held.length) wait = 0;
   else if (timers.length) wait = Math.max(0, timers[0].at - host.hr() / 1e6);
   const fds = Array.from(readers.keys());
   const ready = host.poll(fds, wait);
