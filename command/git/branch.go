@@ -240,6 +240,16 @@ func (r *repo) listBranches(b *branchOptions, patterns []string) int {
 	return 0
 }
 
+// treeWith is the other work tree that has a branch checked out, "" if none has.
+func (r *repo) treeWith(full string) string {
+	for _, w := range r.otherTrees() {
+		if w.branch == full {
+			return w.path
+		}
+	}
+	return ""
+}
+
 // inOtherTree reports whether another work tree has the branch checked out.
 func (r *repo) inOtherTree(full string) bool {
 	for _, w := range r.otherTrees() {
@@ -488,6 +498,10 @@ func (r *repo) deleteBranches(b *branchOptions, names []string) int {
 		switch {
 		case !ok:
 			r.say("error: %s '%s' not found.", kind, name)
+			status = 1
+			continue
+		case !b.remotes && r.treeWith(full) != "" && full != cur:
+			r.say("error: Cannot delete branch '%s' checked out at '%s'", name, r.treeWith(full))
 			status = 1
 			continue
 		case full == cur && !r.bare:

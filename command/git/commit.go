@@ -462,6 +462,9 @@ func (r *repo) spawn(args []string, env []string, files map[int]vfs.File) int {
 	return status
 }
 
+// filesOf are the descriptors of a program whose output goes to a file.
+func filesOf(out vfs.File) map[int]vfs.File { return map[int]vfs.File{1: out} }
+
 // editor is the program that git would start, "" if there is none.
 func (r *repo) editor(sequence bool) string {
 	if e := r.t.Getenv("GIT_SEQUENCE_EDITOR"); sequence && e != "" {

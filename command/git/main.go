@@ -86,6 +86,8 @@ func verbs() []verb {
 		{"apply", (*repo).cmdApply, true, "Apply a patch to files and/or to the index"},
 		{"format-patch", (*repo).cmdFormatPatch, false, "Prepare patches for e-mail submission"},
 		{"name-rev", (*repo).cmdNameRev, false, "Find symbolic names for given revs"},
+		{"bisect", (*repo).cmdBisect, false, "Use binary search to find the commit that introduced a bug"},
+		{"worktree", (*repo).cmdWorktree, false, "Manage multiple working trees"},
 		{"read-tree", (*repo).cmdReadTree, false, "Reads tree information into the index"},
 		{"rev-list", (*repo).cmdRevList, false, "List commit objects in reverse chronological order"},
 		{"rev-parse", (*repo).cmdRevParse, true, "Pick out and massage parameters"},
