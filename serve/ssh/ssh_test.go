@@ -244,10 +244,10 @@ func TestTerminal(t *testing.T) {
 	// A request may be overtaken by what is typed after it.
 	io.WriteString(in, "until [ \"$(stty size)\" = '41 142' ]; do sleep 0.01; done; echo re''sized\n")
 	screen.until("resized\r\n")
-	io.WriteString(in, "trap 'echo inter''rupted' INT; (echo wa''iting; exec sleep 1000)\n")
+	io.WriteString(in, "(echo wa''iting; exec sleep 1000)\n")
 	screen.until("waiting\r\n")
-	io.WriteString(in, "\x03")
-	screen.until("interrupted\r\n")
+	io.WriteString(in, "\x03echo st''atus $?\n")
+	screen.until("status 130\r\n")
 	io.WriteString(in, "exit 7\n")
 	var exit *xssh.ExitError
 	if err := s.Wait(); !errors.As(err, &exit) || exit.ExitStatus() != 7 {
