@@ -208,6 +208,8 @@ var transcripts = []struct {
 	{"comments and syntax errors", nil, [][2]string{{"", "$"}, {"# c\r)\recho on\r", "bash: syntax error near unexpected token\n `)'\n$ echo on\non\n$"}}},
 	{"dumb terminal", []string{"TERM=dumb"}, [][2]string{{"", "$"}, {"echo ab\x7fc\r", "$ echo ac\nac\n$"}, {"x\x03", "^C\n$"}, {"\x04", "exit"}}},
 	{"fc", nil, [][2]string{{"", "$"}, {"echo one\rfc -s one=two\r", "echo two\ntwo\n$"}, {"fc -l\r", "1\t echo one\n2\t echo two\n$"}}},
+	{"read without echo", nil, [][2]string{{"", "$"}, {"read -s -p 'pw? ' x\r", "pw?"}, {"secret\r", "$"}, {"echo \"<$x>\"\r", "<secret>\n$"}}},
+	{"read of a character", nil, [][2]string{{"", "$"}, {"read -n 1 x\r", "$ read -n 1 x"}, {"y", "y$"}, {"echo $x\r", "y\n$"}}},
 	{"unfinished quote", nil, [][2]string{{"", "$"}, {"echo 'a\rb'\r", "$ echo 'a\n> b'\na\nb\n$"}}},
 	{"searching for a beginning", nil, [][2]string{{"", "$"}, {"echo aa\r: b\recho cc\r", "cc\n$"}, {"echo\x1b[5~", "$ echo cc"}, {"\x1b[5~", "$ echo aa"}}},
 }

@@ -21,6 +21,7 @@ type readOpts struct {
 	names         []string
 	arrayName     string
 	noDelimSplits bool
+	silent        bool
 }
 
 func builtinRead(sh *Shell, args []string) int {
@@ -43,7 +44,10 @@ func builtinRead(sh *Shell, args []string) int {
 			case 'r':
 				o.raw = true
 				continue
-			case 's', 'e':
+			case 's':
+				o.silent = true
+				continue
+			case 'e':
 				continue
 			}
 			if strings.IndexByte("adinNptu", c) < 0 {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"agentrun.dev/proc"
 )
 
 // reading is what read has got so far of a line.
@@ -57,9 +59,10 @@ func (r *reading) lacks(c byte, o *readOpts) int {
 type readFrame struct {
 	reading
 	o     readOpts
-	until time.Time // zero without a time limit
-	one   [1]byte   // what was read last,
-	n     int       // if it is 1
+	until time.Time     // zero without a time limit
+	tty   *proc.Termios // how the terminal was set before, if that was changed
+	one   [1]byte       // what was read last,
+	n     int           // if it is 1
 }
 
 func (f *readFrame) clone() frame {
@@ -94,6 +97,36 @@ func (f *readFrame) step(sh *Shell) {
 			f.end(sh, 1)
 			return
 		}
+	}
+}
+
+// prepare sets a terminal for what is asked for: no echo, or single characters.
+func (f *readFrame) prepare(sh *Shell) {
+	single := f.o.chars > 0 || f.o.delim != '\n'
+	if !f.o.silent && !single {
+		return
+	}
+	set, err := sh.p.Termios(f.o.fd)
+	if err != nil {
+		return
+	}
+	saved := set
+	if f.o.silent {
+		set.Lflag &^= proc.ECHO
+	}
+	if single {
+		set.Lflag &^= proc.ICANON
+		set.Cc[proc.VMIN], set.Cc[proc.VTIME] = 1, 0
+	}
+	if sh.p.SetTermios(f.o.fd, set, proc.SetDrain) == nil {
+		f.tty = &saved
+	}
+}
+
+// leave puts the terminal back.
+func (f *readFrame) leave(sh *Shell) {
+	if f.tty != nil {
+		sh.p.SetTermios(f.o.fd, *f.tty, proc.SetDrain)
 	}
 }
 
@@ -175,6 +208,7 @@ func (sh *Shell) read(o *readOpts) int {
 	}
 	if in.seek == nil {
 		f := &readFrame{o: *o}
+		f.prepare(sh)
 		if o.hasTimeout {
 			f.until = time.Now().Add(o.timeout)
 		}

@@ -156,7 +156,7 @@ eval 'f( { :; }'; echo $?
 exec 2>&1
 eval '[[ a'; echo $?
 #### wait
-wait; echo $?; (exit 3) & wait $!; echo $?; (exit 4) & p=$!; wait -n; echo $?; wait $p; echo $?; wait 99999; echo $?; wait %9; echo $?; wait x; echo $?; (exit 5) & (sleep 0.2; exit 6) & wait -n -p v; echo $? $((v>0)); wait; echo $?; wait -n; echo $?; wait -x; echo $?; sleep 0.1 & sleep 0.1 & wait %1 %2; echo $?; (exit 7) & wait -f $!; echo $?
+wait; echo $?; (exit 3) & wait $!; echo $?; (exit 4) & p=$!; wait -n; echo $?; wait $p; echo $?; wait 99999; echo $?; wait %9; echo $?; wait x; echo $?; (exit 5) & (sleep 0.2; exit 6) & wait -n -p v; echo $? $((v>0)); wait; echo $?; wait -n; echo $?; wait -x; echo $?; (exit 7) & wait -f $!; echo $?
 #### posix special builtin errors exit
 bash --posix -c 'export 1a; echo not
 '; echo $?
