@@ -372,6 +372,48 @@ func encodeKey(s string) string {
 	return b.String()
 }
 
+// readInputrc reads INPUTRC or ~/.inputrc. Of its conditions only mode= is known; others hold for bash.
+func (sh *Shell) readInputrc() {
+	file := sh.str("INPUTRC")
+	if file == "" {
+		file = sh.str("HOME") + "/.inputrc"
+	}
+	data, err := sh.readFile(file, 1<<20)
+	if err != nil {
+		return
+	}
+	keymap := "emacs"
+	var skip []bool // of each $if: what follows doesn't count
+	for _, line := range strings.Split(string(data), "\n") {
+		line = strings.TrimSpace(line)
+		switch word, rest, _ := strings.Cut(line, " "); word {
+		case "$if":
+			mode, isMode := strings.CutPrefix(strings.TrimSpace(rest), "mode=")
+			term := strings.HasPrefix(rest, "term=")
+			skip = append(skip, isMode && (mode == "vi") != sh.opts.vi || !isMode && !term && !strings.EqualFold(strings.TrimSpace(rest), "bash"))
+			continue
+		case "$else":
+			if n := len(skip); n > 0 {
+				skip[n-1] = !skip[n-1]
+			}
+			continue
+		case "$endif":
+			skip = skip[:max(0, len(skip)-1)]
+			continue
+		}
+		if slices.Contains(skip, true) {
+			continue
+		}
+		if name, ok := strings.CutPrefix(line, "set keymap "); ok {
+			if m, known := keymapName(strings.TrimSpace(name)); known {
+				keymap = m
+			}
+			continue
+		}
+		sh.bindLine(line, keymap)
+	}
+}
+
 func (sh *Shell) bindQuery(fn, keymap string) int {
 	if !slices.Contains(lineedit.Commands(), fn) {
 		sh.errorf("bind: `%s': unknown function name", fn)

@@ -206,6 +206,11 @@ func (sh *Shell) defineFunc(c *syntax.FuncDecl) {
 		sh.exitNow(2)
 		return
 	}
+	if strings.ContainsAny(name, "'\"\\$`") {
+		sh.errorf("`%s': not a valid identifier", name)
+		sh.status = 1
+		return
+	}
 	if f := sh.funcs[name]; f != nil && f.ro {
 		sh.errorf("%s: readonly function", name)
 		sh.status = 1
@@ -409,7 +414,14 @@ func (sh *Shell) pushTemp(assigns []*syntax.Assign) {
 	sc := &scope{own: sh.tok, temp: true}
 	sh.scopes = append(sh.scopes, sc)
 	for _, a := range assigns {
+		if a.Index != nil {
+			sh.errorf("`%s[%s]': not a valid identifier", a.Name.Value, sh.subscript(a.Index, a.Name.Value))
+			continue
+		}
 		value := sh.value(a.Value)
+		if a.Array != nil { // no list for one command, but its text
+			value = strings.TrimPrefix(sh.cmdPrinter(sh.unit, false).assign(a), a.Name.Value+"=")
+		}
 		name, _ := sh.resolve(a.Name.Value)
 		if old, _ := sh.find(name); old != nil && old.attr&attrReadonly != 0 {
 			sh.errorf("%s: readonly variable", name)

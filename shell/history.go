@@ -267,6 +267,7 @@ func (sh *Shell) truncateHistory(file string) {
 // beginHistory sets what an interactive shell has, and reads its file.
 func (sh *Shell) beginHistory() {
 	h := &sh.hist
+	sh.readInputrc()
 	if h.used = true; sh.str("HISTFILE") != "" && len(h.list) == 0 {
 		sh.loadHistory(sh.str("HISTFILE"), false)
 	}

@@ -226,6 +226,15 @@ func TestInteractive(t *testing.T) {
 	}
 }
 
+// Keys and variables of ~/.inputrc count, as far as their conditions hold.
+func TestInputrc(t *testing.T) {
+	s := newSession(t)
+	s.keys("echo '$if mode=vi\n\"\\C-xa\": \"no\"\n$else\n\"\\C-xa\": \"yes\"\n$endif\nset show-all-if-ambiguous on' > .inputrc\r", "$")
+	s.keys("> u1; > u2; bash --norc\r", "$")
+	s.keys("echo \x18a\r", "$ echo yes\nyes\n$")
+	s.keys("ls u\t", "u1  u2\n$ ls u")
+}
+
 // A terminal's new width is that of the line, and of COLUMNS.
 func TestResize(t *testing.T) {
 	s := newSession(t)

@@ -445,14 +445,16 @@ func declArgOf(t token) *syntax.Assign {
 
 // function reads what follows a function's name: () and a compound command.
 func (r *reader) function(s *syntax.Stmt, name *syntax.Word) {
-	open := r.take()
+	r.take()
 	if !r.gotOp(")") {
 		r.unexpected()
 		return
 	}
 	lit := name.Lit()
 	if len(name.Parts) != 1 || lit == "" || strings.ContainsAny(lit, "\\") {
-		r.fail(&readError{text: "`" + r.src[name.Pos().Offset():name.End().Offset()] + "': not a valid identifier", line: r.lineAt(open.from), soft: true})
+		// bash finds out when it comes to it.
+		raw := r.src[min(len(r.src), int(name.Pos().Offset())-r.shift):min(len(r.src), int(name.End().Offset())-r.shift)]
+		s.Cmd = &syntax.FuncDecl{Position: s.Position, Parens: true, Name: &syntax.Lit{ValuePos: name.Pos(), ValueEnd: name.End(), Value: raw}, Body: r.functionBody()}
 		return
 	}
 	s.Cmd = &syntax.FuncDecl{Position: s.Position, Parens: true, Name: name.Parts[0].(*syntax.Lit), Body: r.functionBody()}

@@ -145,7 +145,7 @@ func isHex(c byte) bool { return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20
 func needsANSI(s string) bool {
 	for i := 0; i < len(s); {
 		r, n := decode(s[i:])
-		if r < 0x20 || r == 0x7f || r >= badByte || r > 0x7f && !unicode.IsPrint(r) {
+		if r < 0x20 || r == 0x7f || r >= badByte || r > 0x7f && !unicode.IsPrint(r) && !unicode.In(r, unicode.Cf, unicode.Zs, unicode.Co) {
 			return true
 		}
 		i += n
