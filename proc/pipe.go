@@ -222,6 +222,20 @@ func (e *pipeEnd) poll() <-chan struct{} {
 	return p.change
 }
 
+// room is how many bytes a write would take without waiting, and the channel of the next change. A write that is atomic needs room for all of it.
+func (e *pipeEnd) room() (int, <-chan struct{}) {
+	p := e.pipe
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.read == 0 || e.closed || !e.canWrite {
+		return -1, nil
+	}
+	if p.change == nil {
+		p.change = make(chan struct{})
+	}
+	return pipeSize - (len(p.buf) - p.off), p.change
+}
+
 // fifoKey is a named pipe's file.
 type fifoKey struct {
 	Dev uint64

@@ -164,8 +164,13 @@ func (p *Process) Poll(fd int, done <-chan struct{}) (bool, error) {
 	if !ok {
 		return true, nil
 	}
+	return p.poll(f.poll, done)
+}
+
+// poll waits until ready returns nil, or until done is closed.
+func (p *Process) poll(ready func() <-chan struct{}, done <-chan struct{}) (bool, error) {
 	for {
-		ch := f.poll()
+		ch := ready()
 		if ch == nil {
 			return true, nil
 		}
@@ -174,10 +179,41 @@ func (p *Process) Poll(fd int, done <-chan struct{}) (bool, error) {
 		}
 		select {
 		case <-done:
-			if f.poll() != nil {
+			if ready() != nil {
 				return false, nil
 			}
 		default:
 		}
 	}
+}
+
+// PollWrite waits until a write of up to 4096 bytes to fd would not wait, or until done is closed: it returns false then. EBADF, EINTR.
+func (p *Process) PollWrite(fd int, done <-chan struct{}) (bool, error) {
+	d, err := p.fds.get(fd)
+	if err != nil {
+		return false, err
+	}
+	e, ok := d.file.(*pipeEnd)
+	if !ok {
+		return true, nil
+	}
+	return p.poll(func() <-chan struct{} {
+		if n, ch := e.room(); n >= 0 && n < pipeAtomic {
+			return ch
+		}
+		return nil
+	}, done)
+}
+
+// WriteRoom returns how many bytes a write to fd would take without waiting, -1 when it would not wait at all. Up to 4096 bytes are written as a whole or not.
+func (p *Process) WriteRoom(fd int) (int, error) {
+	d, err := p.fds.get(fd)
+	if err != nil {
+		return 0, err
+	}
+	if e, ok := d.file.(*pipeEnd); ok {
+		n, _ := e.room()
+		return n, nil
+	}
+	return -1, nil
 }

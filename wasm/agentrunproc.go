@@ -105,6 +105,8 @@ func processFunctions() []hostFunc {
 			in.p.SetSid()
 			return nil
 		}, nil},
+		{"lock", "iiiIIi", "i", agentrunLock, nil},
+		{"lockquery", "iiIIi", "i", agentrunLockQuery, nil},
 		{"times", "i", "i", func(in *Instance, s []uint64) error {
 			in.account()
 			in.resume()

@@ -79,7 +79,7 @@ func restingFunc(name string) func(in *Instance, s []uint64) {
 // nothing that can be seen before it waits, and waits at most once.
 func (h hostFunc) rests() bool {
 	switch h.name {
-	case "fd_read", "fd_pread", "fd_write", "fd_pwrite", "poll_oneoff", "wait", "fd_sync", "fd_datasync":
+	case "lock", "fd_read", "fd_pread", "fd_write", "fd_pwrite", "poll_oneoff", "wait", "fd_sync", "fd_datasync":
 		return true
 	}
 	return false
@@ -102,13 +102,14 @@ func hostModules() []hostModule {
 // hostState is what host functions keep beside the process's own state.
 type hostState struct {
 	sigword  uint32
-	nonblock map[int32]bool     // descriptors whose reads don't wait
+	nonblock map[int32]bool     // descriptors whose reads and writes don't wait
 	appends  map[int32]bool     // descriptors whose writes go to the end, where the open file doesn't do so itself
 	dirs     map[int32]*listing // directories being read
 	reply    []byte             // the answer to the last call
 	timer    *itimer
 	childCPU time.Duration // of children that were waited for
 	polled   []byte        // what poll_oneoff waits for, with moments instead of durations
+	locked   bool          // the process may have locks
 	forked   bool          // the guest is a copy, and hasn't been told
 }
 

@@ -157,6 +157,7 @@ func (in *Instance) bind(p *proc.Process, c Config) error {
 		return errs.New(errs.Limit, "instantiate", in.m.o.Name, err)
 	}
 	if in.p != p {
+		in.unlock()
 		in.host.forget()
 	}
 	in.p, in.cfg = p, c
@@ -183,6 +184,7 @@ func (in *Instance) destroy() {
 	if !known {
 		return
 	}
+	in.unlock()
 	in.host.timer.stop()
 	give(in.mapped)
 	in.mapped = nil

@@ -30,6 +30,7 @@ type Live struct {
 	host    hostState
 	timer   time.Duration // until the timer rings; 0: there is none
 	every   time.Duration // its interval
+	locks   []savedLock
 	once    sync.Once
 }
 
@@ -114,6 +115,9 @@ func (in *Instance) Live() (*Live, error) {
 	l.snap, l.host = s, in.host.clone()
 	l.host.reply, l.host.polled, l.host.childCPU = in.host.reply, in.host.polled, in.host.childCPU
 	l.timer, l.every = in.host.timer.left()
+	if in.host.locked {
+		l.locks = in.m.r.locks.of(in.p)
+	}
 	in.m.hold() // frames lead into its code
 	return l, nil
 }
@@ -145,6 +149,10 @@ func (l *Live) Start(p *proc.Process) (*Instance, error) {
 	in.host = l.host.clone()
 	in.host.reply, in.host.polled, in.host.childCPU = l.host.reply, slices.Clone(l.host.polled), l.host.childCPU
 	in.resuming, in.saved = l, l.saved
+	for _, k := range l.locks {
+		in.host.locked = true
+		in.m.r.locks.set(lockedFile{p.Sandbox(), k.Kind, k.Dev, k.Ino}, lock{p, k.Start, k.End, k.Exclusive, k.FD}, false)
+	}
 	if l.timer > 0 {
 		in.host.timer = newItimer(p, l.timer, l.every)
 	}

@@ -53,6 +53,7 @@ type savedCall struct {
 	ChildCPU  time.Duration
 	Timer     time.Duration
 	Every     time.Duration
+	Locks     []savedLock
 }
 
 // codeRange is where machine code is.
@@ -162,7 +163,7 @@ func (l *Live) Save(w io.Writer) error {
 	head, err := json.Marshal(savedCall{
 		Code: code.hash, Places: f.at, Ranges: code.ranges, Words: f.words, FP: f.fp, Size: f.size, Registers: f.registers[:], Returns: uint64(f.returns),
 		Name: l.pending.name, Args: l.args, Results: l.results, Meter: l.meter, Fuel: l.ticking.fuel, Stack: l.ticking.stack, StackPay: l.ticking.stackPay,
-		Saved: l.saved, Charged: l.charged, Reply: l.host.reply, Polled: l.host.polled, ChildCPU: l.host.childCPU, Timer: l.timer, Every: l.every,
+		Saved: l.saved, Charged: l.charged, Reply: l.host.reply, Polled: l.host.polled, ChildCPU: l.host.childCPU, Timer: l.timer, Every: l.every, Locks: l.locks,
 	})
 	if err != nil {
 		return errs.New(errs.Other, "save", m.o.Name, err)
@@ -211,7 +212,7 @@ func (m *Module) LoadLive(data []byte, c Config) (*Live, error) {
 	if !bytes.Equal(code.hash, s.Code) || len(s.Ranges) != len(code.ranges) {
 		return nil, errs.Msg(errs.Unsupported, "load call", m.o.Name, "it was saved by another version, or on another processor")
 	}
-	l := &Live{pending: pending{s.Name, restingFunc(s.Name), nil}, args: s.Args, results: s.Results, meter: s.Meter, saved: s.Saved, cfg: c, charged: s.Charged, timer: s.Timer, every: s.Every}
+	l := &Live{pending: pending{s.Name, restingFunc(s.Name), nil}, args: s.Args, results: s.Results, meter: s.Meter, saved: s.Saved, cfg: c, charged: s.Charged, timer: s.Timer, every: s.Every, locks: s.Locks}
 	if l.pending.f == nil {
 		return nil, corrupt("no host function " + s.Name)
 	}

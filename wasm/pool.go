@@ -269,6 +269,7 @@ func (m *memory) advise(s span, advice int) error {
 // recycle ends an instance: it goes back to the pool of its module as its snapshot was, or is destroyed.
 func (in *Instance) recycle() {
 	s, m := in.snap, in.mem
+	in.unlock()
 	in.host.timer.stop()
 	m.unbind()
 	in.p, in.cfg = nil, Config{}

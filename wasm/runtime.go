@@ -36,6 +36,7 @@ type Runtime struct {
 	slots chan struct{}  // one for each compilation at a time
 	maps  atomic.Int64   // mappings in use
 
+	locks  locks
 	layout atomic.Pointer[engineLayout] // of the engine's types, once it is known
 
 	mu      sync.Mutex

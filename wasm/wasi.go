@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"agentrun.dev/proc"
 	"agentrun.dev/vfs"
 )
 
@@ -187,8 +188,21 @@ func pollOneoff(in *Instance, s []uint64) error {
 	return in.put32(s[3], uint32(copy(out, events)/eventSize))
 }
 
+// waitFor is a descriptor that is waited for.
+type waitFor struct {
+	fd    int
+	write bool
+}
+
+func (w waitFor) poll(p *proc.Process, done <-chan struct{}) (bool, error) {
+	if w.write {
+		return p.PollWrite(w.fd, done)
+	}
+	return p.Poll(w.fd, done)
+}
+
 // pollNow returns the events that are there already; else how long to wait (negative: for ever) and for which descriptors.
-func (in *Instance) pollNow(subs []byte) (events []byte, wait time.Duration, fds []int, err error) {
+func (in *Instance) pollNow(subs []byte) (events []byte, wait time.Duration, fds []waitFor, err error) {
 	wait = -1
 	ready := func(sub []byte, no syscall.Errno, nbytes uint64) {
 		var e [eventSize]byte
@@ -220,14 +234,13 @@ func (in *Instance) pollNow(subs []byte) (events []byte, wait time.Duration, fds
 				ready(sub, syscall.EBADF, 0)
 				continue
 			}
-			ok := true
-			if sub[8] == 1 {
-				if ok, err = in.readable(fd); err == syscall.EINTR {
-					return nil, 0, nil, err
-				}
+			w := waitFor{fd, sub[8] == 2}
+			ok, err := w.poll(in.p, closedChan)
+			if err == syscall.EINTR {
+				return nil, 0, nil, err
 			}
-			if !ok {
-				fds = append(fds, fd)
+			if !ok && err == nil {
+				fds = append(fds, w)
 				continue
 			}
 			ready(sub, vfs.Errno(err), left(f))
@@ -275,7 +288,7 @@ var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); retu
 func (in *Instance) readable(fd int) (bool, error) { return in.p.Poll(fd, closedChan) }
 
 // pollWait waits until one of the descriptors can be read, or time is up: EINTR.
-func (in *Instance) pollWait(wait time.Duration, fds []int) error {
+func (in *Instance) pollWait(wait time.Duration, fds []waitFor) error {
 	if len(fds) == 0 {
 		if wait < 0 {
 			wait = 1 << 62
@@ -288,13 +301,13 @@ func (in *Instance) pollWait(wait time.Duration, fds []int) error {
 		defer t.Stop()
 	}
 	if len(fds) == 1 {
-		_, err := in.p.Poll(fds[0], done)
+		_, err := fds[0].poll(in.p, done)
 		return err
 	}
 	any := make(chan struct{})
 	first := make(chan error, len(fds))
 	for _, fd := range fds {
-		go func() { _, err := in.p.Poll(fd, any); first <- err }()
+		go func() { _, err := fd.poll(in.p, any); first <- err }()
 	}
 	var err error
 	n := len(fds)

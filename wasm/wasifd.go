@@ -94,6 +94,7 @@ func fdAllocate(in *Instance, s []uint64) error {
 
 func fdClose(in *Instance, s []uint64) error {
 	n := fd(s[0])
+	in.closing(n)
 	in.host.closed(int32(n))
 	return in.p.CloseFd(n)
 }
@@ -255,8 +256,9 @@ func setTimes(atim, mtim, flags uint64) (s vfs.SetAttr, err error) {
 }
 
 const (
-	maxIov  = 1024
-	gatherN = 64 << 10 // bytes up to which several buffers are read or written as one
+	maxIov    = 1024
+	maxAtomic = 4096     // bytes that a pipe takes as a whole
+	gatherN   = 64 << 10 // bytes up to which several buffers are read or written as one
 )
 
 // buffers returns what an array of iovecs names.
@@ -356,6 +358,17 @@ func (in *Instance) writev(s []uint64, off int64, result uint64) error {
 	if in.host.appends[int32(n)] && off < 0 {
 		if _, err := f.Seek(0, io.SeekEnd); err != nil {
 			return err
+		}
+	}
+	if in.host.nonblock[int32(n)] && off < 0 {
+		room, err := in.p.WriteRoom(n)
+		switch {
+		case err != nil:
+			return err
+		case room == 0 || room > 0 && room < len(list[0]) && len(list[0]) <= maxAtomic:
+			return syscall.EAGAIN
+		case room > 0:
+			list = [][]byte{list[0][:min(room, len(list[0]))]}
 		}
 	}
 	done := 0

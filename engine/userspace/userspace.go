@@ -113,7 +113,7 @@ func New(ctx context.Context, o Options) (*Sandbox, error) {
 	if s.ns, s.root, err = layout(ctx, &o); err != nil {
 		return nil, err
 	}
-	s.base.env = mergeEnv([]string{"HOME=" + Home, "USER=" + User, "LOGNAME=" + User, "PATH=" + proc.DefaultPath, "SHELL=/bin/bash", "LANG=C.UTF-8", "PWD=" + s.base.dir}, o.Env)
+	s.base.env = mergeEnv([]string{"HOME=" + Home, "USER=" + User, "LOGNAME=" + User, "PATH=" + proc.DefaultPath + ":" + Home + "/.local/bin", "SHELL=/bin/bash", "LANG=C.UTF-8", "PWD=" + s.base.dir}, o.Env)
 	s.env = s.base.env
 	s.sb, err = proc.New(proc.Options{Namespace: s.ns, Commands: o.Commands, Limits: o.Limits, Hostname: o.Hostname, Clock: o.Clock, Rand: o.Rand, Services: asAny(o.Services), Load: o.Load})
 	if err != nil {

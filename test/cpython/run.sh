@@ -11,13 +11,15 @@ sha256sum --status -c <<<"$sum  $source" || { echo "cpython: $source isn't the o
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 tar xf "$source" -C "$dir" --strip-components=2 --wildcards '*/Lib/test'
-cp test/cpython/_testcapi.py "$dir"
+cp test/cpython/{_testcapi,main}.py "$dir"
 
 [ $# -gt 0 ] || set -- json re csv sqlite3 pathlib zlib
 failed=0
 for module in "$@"; do
-	timeout 600 bin/agentrun run -v "$dir:/home/agent" -w /home/agent -e PYTHONPATH=/home/agent -- python3 -m unittest -q "test.test_$module" >"$dir/log" 2>&1
+	timeout 600 bin/agentrun run -v "$dir:/home/agent" -w /home/agent -e PYTHONPATH=/home/agent -- python3 main.py "$module" -q >"$dir/log" 2>&1
 	status=$?
+	# What fails and why stands in SPECIFICATION.md: exactly that may fail.
+	[ "$module" != re ] || ! diff <(grep -aE '^(FAIL|ERROR):' "$dir/log" | awk '{ print $2 }' | sort) <(printf '%s\n' test_locale_{caching,compiled}) >/dev/null || status=0
 	printf '%s: %s\n' "$module" "$(grep -E '^(Ran|OK|FAILED)' "$dir/log" | paste -sd ' ' | sed 's/ in [0-9.]*s//')"
 	if [ $status != 0 ]; then
 		failed=1

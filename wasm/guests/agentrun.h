@@ -97,6 +97,10 @@ AGENTRUN_IMPORT(getpgid)(int32_t pid, int32_t *pgid);
 AGENTRUN_IMPORT(getsid)(int32_t pid, int32_t *sid);
 AGENTRUN_IMPORT(setpgid)(int32_t pid, int32_t pgid);
 AGENTRUN_IMPORT(setsid)(void);
+// Advisory locks: kind 0 as fcntl's, of a process, 1 as flock's (of a process, too); type 0 shared, 1 exclusive, 2 none; len 0: up to the end; waits if
+// asked. EAGAIN when somebody else has one in the way. query: as fcntl's F_GETLK, pid 0 if nobody has.
+AGENTRUN_IMPORT(lock)(int32_t fd, uint32_t kind, uint32_t type, uint64_t start, uint64_t len, uint32_t wait);
+AGENTRUN_IMPORT(lockquery)(int32_t fd, uint32_t type, uint64_t start, uint64_t len, uint64_t out[4]); // pid, type, start, len
 AGENTRUN_IMPORT(times)(int64_t out[4]); // CPU time of this process (user, system) and of children waited for
 AGENTRUN_IMPORT(rlimit)(uint32_t what, const uint64_t *set, uint64_t *get); // {soft, hard}; either may be NULL
 

@@ -95,7 +95,7 @@ python_libraries() {
 		LIBS="-L$inst/lib -lagentrun" >log 2>&1 && make -j"$jobs" install >>log 2>&1) || { tail -20 xz-utils/log; die "xz-utils"; }
 	(cd sqlite3 && env -u CC -u CXX -u CPP -u AR -u RANLIB -u LD ./configure --disable-tcl --disable-readline --disable-load-extension >log 2>&1 && make sqlite3.c >>log 2>&1) ||
 		{ tail -20 sqlite3/log; die "sqlite3"; }
-	# One process at a time uses a database from here: dot-file locks stand in for record locks, which WASI lacks. No extensions are loaded.
+	# Locks are record locks of the host (posix/descriptors.c). Without memory maps there is no WAL. No extensions are loaded.
 	library sqlite3 "-Isqlite3 -DSQLITE_THREADSAFE=0 -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_WAL=1 -DSQLITE_MAX_MMAP_SIZE=0 -DSQLITE_ENABLE_FTS5 \
 		-DSQLITE_ENABLE_FTS4 -DSQLITE_ENABLE_RTREE -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_COLUMN_METADATA -DSQLITE_ENABLE_DBSTAT_VTAB -DHAVE_READLINK=1 -DHAVE_LSTAT=1 \
 		-DHAVE_USLEEP=1 -DHAVE_FCHMOD=1 -DHAVE_UTIME=1" sqlite3/sqlite3.c
@@ -173,7 +173,7 @@ guest() {
 [ $# -gt 0 ] || set -- python
 for g in "$@"; do
 	case $g in
-	python) guest python && guest library_of_python ;;
+	python) guest python; guest library_of_python ;; # not one list: "set -e" has to hold within
 	*) die "no such guest: $g" ;;
 	esac
 done

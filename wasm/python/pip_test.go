@@ -127,6 +127,17 @@ func index(t testing.TB, files map[string][]byte) http.Handler {
 	return mux
 }
 
+// fields are the words of a command; brackets right behind "import" stand for a space.
+func fields(args string) []string {
+	words := strings.Fields(args)
+	for i, w := range words {
+		if rest, ok := strings.CutPrefix(w, "import("); ok {
+			words[i] = "import " + strings.Replace(rest, ")", "", 1)
+		}
+	}
+	return words
+}
+
 // TestPip runs pip against an index in this process, and with folders.
 func TestPip(t *testing.T) {
 	files := packages(t)
@@ -181,9 +192,14 @@ func TestPip(t *testing.T) {
 		{"pip install absent" + from, 1, []string{"No matching distribution found for absent"}},
 		{"pip install tagged" + from, 1, []string{"No matching distribution found for tagged"}},
 		{"pip install source" + from, 1, []string{"only wheels can be installed (source-1.tar.gz isn't one)"}},
+		{"python3 -m venv env", 0, nil},
+		{"env/bin/pip --version", 0, []string{"from /work/env/lib/python3.11/site-packages/pip"}},
+		{"env/bin/python -m pip install demo --no-index -f .", 0, []string{"Successfully installed demo-1.2 dep-1.5"}},
+		{"env/bin/demo", 0, []string{"demo with 1.5"}},
+		{"env/bin/python -c import(sys);print(sys.prefix,sys.executable)", 0, []string{"/work/env /work/env/bin/python\n"}},
 		{"pip install ./evil-1-py3-none-any.whl", 1, []string{"outside", "target directory"}},
 	} {
-		out, errOut, status := run(t, s, "", strings.Fields(c.args)...)
+		out, errOut, status := run(t, s, "", fields(c.args)...)
 		for _, want := range c.want {
 			if !strings.Contains(out+errOut, want) {
 				t.Errorf("%s: no %q in\n%s%s", c.args, want, out, errOut)

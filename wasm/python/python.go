@@ -185,7 +185,11 @@ func where(p *proc.Process) string {
 	name := p.Args()[0]
 	switch {
 	case !strings.Contains(name, "/"):
-		return executable
+		file, err := p.Find(name, p.Getenv("PATH"))
+		if dir := path.Dir(file); err != nil || dir == "/bin" || dir == "/usr/bin" {
+			return executable
+		}
+		return file
 	case path.IsAbs(name):
 		return path.Clean(name)
 	}

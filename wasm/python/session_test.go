@@ -40,6 +40,8 @@ func TestSession(t *testing.T) {
 		exec("import sys, random; x = [1]", 0)
 		exec("x.append(2)\nx", 0)
 		exec("sys.argv", 0)
+		exec("\n  (\n1)  ", 0)
+		exec("sys.exit(3)", 3)
 		exec("1/0", 1)
 		exec("import os; f = open('file', 'w'); f.write('a'); os._exit(7)", 7)
 		exec("x x", 1)

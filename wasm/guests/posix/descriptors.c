@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 #include <wasi/api.h>
@@ -32,6 +33,27 @@ int dup2(int fd, int to)
 	return dup3(fd, to, 0);
 }
 
+static int record_lock(int fd, int cmd, struct flock *l)
+{
+	off_t start = l->l_start, at = 0;
+	struct stat st;
+	if (l->l_whence == SEEK_CUR && (at = lseek(fd, 0, SEEK_CUR)) < 0) return -1;
+	if (l->l_whence == SEEK_END) {
+		if (fstat(fd, &st)) return -1;
+		at = st.st_size;
+	}
+	start += at;
+	off_t len = l->l_len;
+	if (len < 0) start += len, len = -len;
+	if (start < 0 || l->l_type < 0 || l->l_type > 2) return errno = EINVAL, -1;
+	if (cmd != F_GETLK) return fail(agentrun_lock(fd, 0, l->l_type, start, len, cmd == F_SETLKW));
+	uint64_t found[4];
+	if (fail(agentrun_lockquery(fd, l->l_type, start, len, found))) return -1;
+	if (!found[0]) return l->l_type = F_UNLCK, 0;
+	l->l_pid = found[0], l->l_type = found[1], l->l_whence = SEEK_SET, l->l_start = found[2], l->l_len = found[3];
+	return 0;
+}
+
 int fcntl(int fd, int cmd, ...)
 {
 	va_list ap;
@@ -54,17 +76,37 @@ int fcntl(int fd, int cmd, ...)
 		       (st.fs_rights_base & __WASI_RIGHTS_FD_WRITE ? O_WRONLY : 0);
 	case F_SETFL:
 		return fail(__wasi_fd_fdstat_set_flags(fd, arg & 0xfff));
-	case F_GETLK: // record locks are granted always: nothing else holds any
-		((struct flock *)arg)->l_type = F_UNLCK;
-		return 0;
+	case F_GETLK:
 	case F_SETLK:
 	case F_SETLKW:
-		return fail(agentrun_cloexec(fd, -1, &is));
+		return record_lock(fd, cmd, (struct flock *)arg);
 	}
 	return errno = EINVAL, -1;
 }
-int flock(int fd, int op) { return fcntl(fd, F_GETFD) < 0 ? -1 : 0; }
-int lockf(int fd, int cmd, off_t size) { return flock(fd, cmd); }
+int flock(int fd, int op)
+{
+	uint32_t type;
+	switch (op & ~LOCK_NB) {
+	case LOCK_SH: type = 0; break;
+	case LOCK_EX: type = 1; break;
+	case LOCK_UN: type = 2; break;
+	default: return errno = EINVAL, -1;
+	}
+	return fail(agentrun_lock(fd, 1, type, 0, 0, !(op & LOCK_NB)));
+}
+int lockf(int fd, int cmd, off_t size)
+{
+	struct flock l = {.l_type = cmd == F_ULOCK ? F_UNLCK : F_WRLCK, .l_whence = SEEK_CUR, .l_len = size};
+	switch (cmd) {
+	case F_TEST:
+		if (fcntl(fd, F_GETLK, &l)) return -1;
+		return l.l_type == F_UNLCK || l.l_pid == getpid() ? 0 : (errno = EACCES, -1);
+	case F_LOCK: return fcntl(fd, F_SETLKW, &l);
+	case F_ULOCK:
+	case F_TLOCK: return fcntl(fd, F_SETLK, &l);
+	}
+	return errno = EINVAL, -1;
+}
 
 int isatty(int fd)
 {

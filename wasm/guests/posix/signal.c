@@ -43,10 +43,10 @@ int siginterrupt(int sig, int yes)
 void agentrun_watch_signals(volatile void *word) { agentrun_sigword((volatile uint32_t *)word); }
 
 void (*agentrun_forked)(void);
+static sigset_t held; // taken from the host while blocked here
 
 int agentrun_poll_signals(void)
 {
-	static sigset_t held; // taken from the host while blocked here
 	uint64_t bits = 0;
 	int n = 0;
 	if (agentrun_sigtake(&bits)) bits = 0;
@@ -95,7 +95,11 @@ int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict old)
 	return 0;
 }
 int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict old) { return sigprocmask(how, set, old) ? errno : 0; }
-int sigpending(sigset_t *s) { return *s = 0, 0; }
+int sigpending(sigset_t *s)
+{
+	agentrun_poll_signals();
+	return *s = held & blocked, 0;
+}
 
 char *strsignal(int sig)
 {

@@ -86,6 +86,8 @@ PATCHES = [
 """),
     ("asyncio/unix_events.py", "self._watcher = ThreadedChildWatcher()", "self._watcher = SafeChildWatcher()"),
     ("asyncio/unix_events.py", "signal.set_wakeup_fd(self._csock.fileno())", "signal.set_wakeup_fd(self._csock._write)"),
+    # Pipes are pipes; the end for writing can't be watched for its closing.
+    ("asyncio/unix_events.py", "if is_socket or (is_fifo and not sys.platform.startswith(\"aix\")):", "if is_socket:"),
     ("threading.py", """        except Exception:
             with _active_limbo_lock:
                 del _limbo[self]

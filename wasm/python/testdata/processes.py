@@ -41,3 +41,20 @@ print(len(big.stdout))
 sys.stdout.flush()
 pid = os.spawnlp(os.P_NOWAIT, "echo", "echo", "spawned")
 print(os.waitpid(pid, 0)[1])
+
+# A filter that gives more than it takes: neither side may wait for the other.
+code = "import sys\nfor line in sys.stdin:\n    for i in range(20): sys.stdout.write(line)"
+r = subprocess.run(["python3", "-c", code], input=b"some words of a line\n" * 20000, capture_output=True)
+print(r.returncode, len(r.stdout))
+r, w = os.pipe()
+os.set_blocking(w, False)
+total = 0
+try:
+    while True:
+        total += os.write(w, b"x" * 1000)
+except BlockingIOError as e:
+    print("full", total >= 64000, e.errno)
+import select, stat
+print(select.select([], [w], [], 0)[1] == [], select.select([r], [], [], 0)[0] == [r], stat.S_ISFIFO(os.fstat(w).st_mode))
+os.read(r, 65536)
+print(select.select([], [w], [], 0)[1] == [w])

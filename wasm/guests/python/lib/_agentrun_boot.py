@@ -142,6 +142,9 @@ def preload():
             _hidden[name] = sys.modules.pop(name)
     for name, needs in list(_needs.items()):
         _needs[name] = tuple(n for n in needs if n in _hidden)
+    # What the first piece of code of a session would set up.
+    import _ast
+    compile(_ast.Interactive([compile("x", "", "exec", 0x400).body[0]]), "", "single")
     # A module's attribute for a submodule stays: that is how the submodule was seen by those that imported it.
     sys.meta_path.insert(0, _Hidden)
     _settle()
@@ -312,6 +315,14 @@ def _step():
     try:
         if request[0] == "+":
             forked()
+        try:
+            value = compile(request[1:].strip(), "<session>", "eval")
+        except SyntaxError:
+            value = None
+        if value is not None:
+            sys.displayhook(eval(value, main))
+            _flush()
+            return 0
         tree = compile(request[1:], "<session>", "exec", 0x400)  # ast.PyCF_ONLY_AST
         last = tree.body.pop() if tree.body and type(tree.body[-1]).__name__ == "Expr" else None
         if tree.body:
