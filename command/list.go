@@ -9,11 +9,13 @@ import (
 	"agentrun.dev/command/diff"
 	"agentrun.dev/command/dump"
 	"agentrun.dev/command/ed"
+	"agentrun.dev/command/envsubst"
 	"agentrun.dev/command/file"
 	"agentrun.dev/command/find"
 	"agentrun.dev/command/git"
 	"agentrun.dev/command/grep"
 	"agentrun.dev/command/jq"
+	"agentrun.dev/command/network"
 	"agentrun.dev/command/pager"
 	"agentrun.dev/command/rg"
 	"agentrun.dev/command/rsync"
@@ -76,6 +78,7 @@ var list = []Command{
 	{"ed", ed.Ed},
 	{"egrep", grep.Egrep},
 	{"env", coreutils.Env},
+	{"envsubst", envsubst.Envsubst},
 	{"expand", coreutils.Expand},
 	{"expr", coreutils.Expr},
 	{"factor", coreutils.Factor},
@@ -101,6 +104,7 @@ var list = []Command{
 	{"gzip", compress.Gzip},
 	{"hd", dump.Hexdump},
 	{"head", coreutils.Head},
+	{"host", network.Host},
 	{"hexdump", dump.Hexdump},
 	{"hostid", coreutils.Hostid},
 	{"hostname", coreutils.Hostname},
@@ -133,17 +137,20 @@ var list = []Command{
 	{"mktemp", coreutils.Mktemp},
 	{"more", pager.More},
 	{"mv", coreutils.Mv},
+	{"nc", network.Nc},
 	{"namei", system.Namei},
 	{"ncal", text.Cal},
 	{"nice", coreutils.Nice},
 	{"nl", coreutils.Nl},
 	{"nohup", coreutils.Nohup},
 	{"nproc", coreutils.Nproc},
+	{"nslookup", network.Nslookup},
 	{"numfmt", coreutils.Numfmt},
 	{"od", dump.Od},
 	{"paste", coreutils.Paste},
 	{"patch", diff.Patch},
 	{"pathchk", coreutils.Pathchk},
+	{"ping", network.Ping},
 	{"pgrep", system.Pgrep},
 	{"pidof", system.Pidof},
 	{"pkill", system.Pkill},
