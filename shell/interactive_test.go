@@ -252,3 +252,32 @@ func TestHistoryFile(t *testing.T) {
 	s.keys("echo c\rexit\r", "exit\n$")
 	s.keys("cat /tmp/h; history -c; history -r; history\r", "echo c\nexit\n    1  echo c\n    2  exit\n$")
 }
+
+// A copy of a sandbox goes on with the line that was being typed, and so does one that was saved; each side ends it on its own.
+func TestInteractiveCopy(t *testing.T) {
+	for _, store := range []bool{false, true} {
+		s := newSession(t, `PS1=$(echo p)> `)
+		s.wait("p>")
+		s.keys("x=1; f() { echo \"f$1\"; }\r", "p>")
+		s.keys("if true\rthen f abX", "> then f abX")
+		var again func(*proc.Image) *proc.Image
+		if store {
+			again = saved(t)
+		}
+		copies, _, err := s.w.copyOf(t, 1, &output{}, again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := copies[0]
+		tty := c.s.TTYs()[0]
+		tty.Attach()
+		k := &session{t: t, w: c, tty: tty, scr: &screen{cols: 40}, done: make(chan struct{})}
+		go k.show(tty)
+		k.keys("\x7fc\rfi; echo $x\r", "> fi; echo $x\nfabc\n1\np>")
+		k.keys("history 1\r", "history 1\np>")
+		s.keys("\x7f\x7fd\rfi\r", "> then f ad\n> fi\nfad\np>")
+		c.close(t)
+		tty.Hangup()
+		<-k.done
+	}
+}
