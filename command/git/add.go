@@ -246,6 +246,11 @@ func (r *repo) addFile(a *addOptions, p string) {
 		r.say("error: unable to index file '%s'", p)
 		r.fatal("adding files failed")
 	}
+	if m := r.eol(p); e.mode != modeLink && int64(len(data)) != st.Size && !m.crlf {
+		r.say("warning: in the working copy of '%s', CRLF will be replaced by LF the next time Git touches it", p)
+	} else if e.mode != modeLink && int64(len(r.toWork(p, data))) != st.Size {
+		r.say("warning: in the working copy of '%s', LF will be replaced by CRLF the next time Git touches it", p)
+	}
 	e.id = r.writeObject(blobObj, data)
 	statEntry(&e, st)
 	r.index().put(e)

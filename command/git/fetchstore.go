@@ -282,6 +282,9 @@ func (r *repo) cmdPull(args []string) int {
 		specs = rest[1:]
 	}
 	f.update = true
+	if len(rest) == 0 && !r.config().has("remote."+name+".url") {
+		return r.pullNothing(branch, name, rest)
+	}
 	list, status := r.fetch(&f, name, specs)
 	if status != 0 {
 		return status

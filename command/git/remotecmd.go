@@ -458,6 +458,9 @@ func (r *repo) cmdFetch(args []string) int {
 	if len(rest) > 1 {
 		specs = rest[1:]
 	}
+	if len(rest) == 0 && len(r.remotes()) == 0 {
+		return 0
+	}
 	_, status := r.fetch(&f, name, specs)
 	return status
 }

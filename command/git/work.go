@@ -16,7 +16,12 @@ func (r *repo) workData(p string, a vfs.Attr) ([]byte, error) {
 		s, err := r.t.Readlink(r.file(p))
 		return []byte(s), err
 	}
-	return r.t.ReadFile(r.file(p), maxObject)
+	r.need(2*cacheLimit + 2*a.Size)
+	b, err := r.t.ReadFile(r.file(p), maxObject)
+	if err != nil {
+		return nil, err
+	}
+	return r.toBlob(p, b), nil
 }
 
 // sameStat reports whether a file is surely as it was when it was put into the index.
@@ -258,6 +263,7 @@ func (r *repo) writeWork(p string, mode uint32, data []byte) (a vfs.Attr, err er
 		if mode == modeExec {
 			perm = 0o777
 		}
+		data = r.toWork(p, data)
 		var f vfs.File
 		f, err = r.t.Process.Open(name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|syscall.O_NOFOLLOW, perm)
 		if err != nil {
