@@ -1,6 +1,10 @@
 package shell
 
-import "agentrun.dev/proc"
+import (
+	"reflect"
+
+	"agentrun.dev/proc"
+)
 
 // Moving returns a shell that, where it rests and move says so, puts in its own place a copy of itself that has been
 // captured and resumed, and saved and restored if save is set. Its subshells do so, too.
@@ -43,4 +47,13 @@ func (m moving) probe(sh *Shell) bool {
 	}
 	m.fail(err)
 	return false
+}
+
+// FrameKinds names the frames that a saved shell may have.
+func FrameKinds() []string {
+	var out []string
+	for _, f := range frameKinds() {
+		out = append(out, reflect.TypeOf(f).Elem().Name())
+	}
+	return out
 }

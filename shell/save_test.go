@@ -79,3 +79,32 @@ func TestRestoreShort(t *testing.T) {
 		}
 	}
 }
+
+// An interactive shell is saved in the middle of a line, with a stopped job, and goes on where it is loaded.
+func TestSaveSession(t *testing.T) {
+	s := newSession(t)
+	s.keys("x=5; f() { echo \"f $x\"; }; sleep 60\r", "sleep 60")
+	s.busy()
+	s.keys("\x1a", "sleep 60\n$")
+	s.keys("echo hal", "$ echo hal")
+	copies, _, err := s.w.copyOf(t, 1, &output{}, saved(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := copies[0]
+	defer c.close(t)
+	ttys := c.s.TTYs()
+	if len(ttys) != 1 {
+		t.Fatalf("%d terminals", len(ttys))
+	}
+	d := &session{t: t, w: c, tty: ttys[0], scr: &screen{cols: 40}, p: c.s.Lookup(s.p.Pid()), done: make(chan struct{})}
+	go d.show(ttys[0])
+	d.keys("f\x7fway; f; jobs | cut -c1-13\r", "halway\nf 5\n[1]+  Stopped\n$")
+	d.keys("\x1b[A\r", "halway\nf 5\n[1]+  Stopped\n$")
+	d.keys("fg\r", "sleep 60")
+	d.busy()
+	d.keys("\x03", "^C\n$")
+	s.keys("\x15echo here\r", "here\n$")
+	d.tty.Hangup()
+	<-d.done
+}
