@@ -10,15 +10,16 @@ import (
 // those of before, takes the results from the log, and goes on waiting for what was in flight. That works until the
 // expansion changes something else: then it is dirty, and no place to be captured at.
 type attempt struct {
-	on    bool
-	dirty bool
-	redo  bool // begin again: log is of an earlier attempt
-	kind  attemptKind
-	stmt  *syntax.Stmt
-	tail  bool
-	cmd   syntax.Command
-	name  string // of a builtin whose output is written,
-	pop   bool   // and the frame on top is that of its redirections
+	on     bool
+	dirty  bool
+	redo   bool // begin again: log is of an earlier attempt
+	kind   attemptKind
+	stmt   *syntax.Stmt
+	tail   bool
+	cmd    syntax.Command
+	redirs []*syntax.Redirect // of a simple command
+	name   string             // of a builtin whose output is written,
+	pop    bool               // and the frame on top is that of its redirections
 
 	frames, scopes, procFds int // how many there were
 	noerr                   int
@@ -38,6 +39,7 @@ const (
 	attemptCommand                    // a compound command, its redirections in force
 	attemptStep                       // the frame on top, which hasn't changed itself yet
 	attemptOutput                     // writing what a builtin has printed
+	attemptSimple                     // a simple command, after the DEBUG trap
 )
 
 // result is what a substitution came to.
@@ -84,6 +86,8 @@ func (sh *Shell) again() {
 	case attemptOutput:
 		t.redo = false
 		sh.builtinDone(t.name, t.status, t.pop)
+	case attemptSimple:
+		sh.simpleNow(t.cmd.(*syntax.CallExpr), t.redirs, false)
 	default:
 		sh.frames[len(sh.frames)-1].step(sh)
 	}

@@ -33,7 +33,7 @@ var (
 func frameKinds() []frame {
 	return []frame{&listFrame{}, &assignFrame{}, &negFrame{}, &andOrFrame{}, &ifFrame{}, &whileFrame{}, &forFrame{}, &cForFrame{}, &selectFrame{},
 		&caseFrame{}, &restoreFrame{}, &funcFrame{}, &textFrame{}, &jobWaitFrame{}, &readFrame{}, &lastStageFrame{}, &timeFrame{}, &trapFrame{},
-		&exitFrame{}, &waitFrame{}, &fcFrame{}, &promptFrame{}}
+		&exitFrame{}, &waitFrame{}, &mapfileFrame{}, &debugFrame{}, &fcFrame{}, &promptFrame{}}
 }
 
 // saved tells whether a field is part of what is saved.

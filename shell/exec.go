@@ -281,22 +281,20 @@ func (sh *Shell) done(status int) {
 
 // simple runs assignments and a command.
 func (sh *Shell) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, tail bool) {
+	sh.nowRuns(c, redirs)
+	past := sh.pastDebug
+	sh.pastDebug = false
+	if sh.hasTrap(sigDebug) && !sh.inTrap[sigDebug] && !past {
+		sh.push(&debugFrame{cmd: c, redirs: redirs})
+		return
+	}
+	sh.simpleNow(c, redirs, tail)
+}
+
+// simpleNow does so without a trap before.
+func (sh *Shell) simpleNow(c *syntax.CallExpr, redirs []*syntax.Redirect, tail bool) {
 	mark := len(sh.procFds)
 	sh.substSt = -1
-	sh.nowRuns(c, redirs)
-	if sh.hasTrap(sigDebug) {
-		sh.trapStatus = 0
-		sh.debugTrap(nil)
-		if sh.ctl != ctlNone {
-			return
-		}
-		if sh.trapStatus != 0 && sh.shopts.get("extdebug") { // the command is left out
-			if sh.setStatus(0); sh.trapStatus == 2 && len(sh.calls) > 0 {
-				sh.ctl = ctlReturn
-			}
-			return
-		}
-	}
 	args := sh.words(c.Args)
 	if len(args) == 0 {
 		sh.bareAssigns(c, redirs, mark)

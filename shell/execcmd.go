@@ -165,7 +165,7 @@ func builtinReturn(sh *Shell, args []string) int {
 			st = int(n & 0xff)
 		}
 	}
-	sh.status, sh.ctl = st, ctlReturn
+	sh.prior, sh.status, sh.ctl = sh.status, st, ctlReturn
 	return st
 }
 

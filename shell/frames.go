@@ -450,6 +450,7 @@ type funcFrame struct {
 	fn     *function
 	traps  map[int]string // DEBUG, RETURN and ERR that the function doesn't inherit
 	begun  bool
+	over   bool // only the RETURN trap is left
 }
 
 func (f *funcFrame) step(sh *Shell) {
@@ -459,8 +460,10 @@ func (f *funcFrame) step(sh *Shell) {
 		sh.stmt(f.fn.decl.Body)
 		return
 	}
-	sh.returnTrap()
-	sh.pop()
+	if f.over || !sh.pushReturnTrap(false) {
+		sh.pop()
+	}
+	f.over = true
 }
 
 func (f *funcFrame) catch(sh *Shell) bool {
@@ -468,8 +471,10 @@ func (f *funcFrame) catch(sh *Shell) bool {
 		return false
 	}
 	sh.ctl = ctlNone
-	sh.returnTrap()
-	sh.pop()
+	if f.over || !sh.pushReturnTrap(true) {
+		sh.pop()
+	}
+	f.over = true
 	return true
 }
 
@@ -487,6 +492,7 @@ type textFrame struct {
 	kind  textKind
 	ready bool // what goes before a prompt has been done
 	flat  bool // counts for nothing in set -x
+	over  bool // only the RETURN trap is left
 	stmts []*syntax.Stmt
 	i     int
 	ran   bool
@@ -546,9 +552,11 @@ func (f *textFrame) step(sh *Shell) {
 		if !f.ran && f.kind != textScript && !f.r.bad {
 			sh.status = 0
 		}
-		if f.kind == textSource {
-			f.flat = true
-			sh.returnTrap()
+		if f.kind == textSource && !f.over {
+			f.flat, f.over = true, true
+			if sh.pushReturnTrap(false) {
+				return
+			}
 		}
 		sh.pop()
 		return
@@ -561,8 +569,11 @@ func (f *textFrame) catch(sh *Shell) bool {
 	switch {
 	case sh.ctl == ctlReturn && f.kind == textSource:
 		sh.ctl = ctlNone
-		sh.returnTrap()
-		sh.pop()
+		if f.over || !sh.pushReturnTrap(true) {
+			sh.pop()
+		}
+		f.over, f.stmts, f.i, f.r = true, nil, 0, newTextReader("", f.r.base)
+		f.ran = true // the status stays
 		return true
 	case sh.ctl == ctlDiscard && sh.toTop && f.kind != textScript:
 		return false

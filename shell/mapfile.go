@@ -1,7 +1,10 @@
 package shell
 
 import (
+	"bytes"
+	"io"
 	"strconv"
+	"syscall"
 )
 
 func builtinMapfile(sh *Shell, args []string) int {
@@ -86,6 +89,10 @@ func builtinMapfile(sh *Shell, args []string) int {
 	if clear || v.arr == nil {
 		v.arr = &indexed{}
 	}
+	if limit == 0 && callback == "" {
+		sh.push(&mapfileFrame{array: array, fd: fd, delim: delim, trim: trim, skip: skip, at: int64(origin)})
+		return pushed
+	}
 	var line []byte
 	index := int64(origin)
 	emit := func() bool {
@@ -130,4 +137,89 @@ func builtinMapfile(sh *Shell, args []string) int {
 	}
 	in.done()
 	return 0
+}
+
+// mapfileFrame reads all lines for mapfile, from what can make it wait.
+type mapfileFrame struct {
+	array string
+	fd    int
+	delim byte
+	trim  bool
+	skip  int
+	at    int64  // where the first line goes
+	data  []byte // read so far
+}
+
+func (f *mapfileFrame) clone() frame {
+	c := *f
+	c.data = f.data[:len(f.data):len(f.data)]
+	return &c
+}
+
+// mapfileRead is how much is read at once.
+const mapfileRead = 64 << 10
+
+func (f *mapfileFrame) step(sh *Shell) {
+	in, err := sh.p.File(f.fd)
+	limit := int(sh.p.Sandbox().Limits().Memory)
+	buf := make([]byte, mapfileRead)
+	n := 0
+	read := func() error {
+		n, err = in.Read(buf)
+		f.data = append(f.data, buf[:n]...)
+		return err
+	}
+	for err == nil {
+		n = 0
+		switch err = sh.rest(read); {
+		case err == syscall.EINTR && sh.p.Killed() == 0:
+			if sh.takeSignals(); len(sh.pending) > 0 {
+				return // traps run, then this goes on
+			}
+			err = nil
+		case err == nil && n == 0:
+			err = io.EOF
+		}
+		if len(f.data) > limit {
+			sh.errorf("variables: memory limit exceeded")
+			sh.exitNow(1)
+			return
+		}
+	}
+	sh.pop()
+	f.assign(sh)
+}
+
+// assign makes elements of the lines.
+func (f *mapfileFrame) assign(sh *Shell) {
+	v := sh.own(f.array)
+	if v.arr == nil {
+		v.arr = &indexed{}
+	}
+	data := f.data
+	for n := 0; len(data) > 0; n++ {
+		line := data
+		if i := bytes.IndexByte(data, f.delim); i >= 0 {
+			if line, data = data[:i+1], data[i+1:]; f.trim || f.delim == 0 {
+				line = line[:i]
+			}
+		} else {
+			data = nil
+		}
+		if n < f.skip {
+			continue
+		}
+		if bytes.IndexByte(line, 0) >= 0 {
+			line = bytes.ReplaceAll(line, []byte{0}, nil)
+		}
+		if n%stepFields == stepFields-1 {
+			sh.mayGoOn(1)
+		}
+		if !sh.charge(len(line) + wordSize) {
+			return
+		}
+		v.arr.put(f.at, string(line))
+		f.at++
+	}
+	sh.setStatus(0)
 }

@@ -133,7 +133,8 @@ func (u *unit) reread() *unit {
 
 // Save implements proc.Saver: what the shell is, with the text of each unit of its scripts, which Restore reads again.
 func (st *State) Save() (kind string, data []byte, err error) {
-	root := reflect.ValueOf(st.sh).Elem()
+	sh := *st.sh
+	root := reflect.ValueOf(&sh).Elem()
 	first := &encoder{names: map[string]uint64{}, unit: map[*unit]uint64{}}
 	first.fields(root)
 	e := &encoder{names: map[string]uint64{}, units: first.units, unit: first.unit, nodes: map[syntax.Node][2]uint64{}}
@@ -156,6 +157,9 @@ func (st *State) Save() (kind string, data []byte, err error) {
 		e.uint(uint64(u.mode))
 		e.uint(uint64(b2i(u.word != nil)))
 		e.uint(shape)
+	}
+	if _, known := e.nodes[sh.now.node]; !known {
+		sh.now = running{}
 	}
 	e.fields(root)
 	if e.err != nil {
@@ -221,6 +225,11 @@ func (d *decoder) readUnits() {
 	}
 }
 
+func isSimple(c syntax.Command) bool {
+	_, ok := c.(*syntax.CallExpr)
+	return ok
+}
+
 // plausible refuses a shell whose parts contradict each other.
 func (sh *Shell) plausible() error {
 	bad := func(what string) error { return fmt.Errorf("%s out of range", what) }
@@ -234,6 +243,8 @@ func (sh *Shell) plausible() error {
 		return bad("log")
 	case t.on && t.kind == attemptStmt && t.stmt == nil, t.on && t.kind == attemptCommand && t.cmd == nil:
 		return bad("what is attempted")
+	case t.on && t.kind == attemptSimple && !isSimple(t.cmd):
+		return bad("the command that is attempted")
 	case t.on && t.kind == attemptStep && t.frames == 0:
 		return bad("the frame that is attempted")
 	case sh.pinned != 0:

@@ -220,6 +220,9 @@ func builtinShopt(sh *Shell, args []string) int {
 				*p = set
 			} else {
 				sh.shopts.set(n, set)
+				if n == "extdebug" {
+					sh.opts.functrace, sh.opts.errtrace = set, set
+				}
 			}
 			continue
 		}

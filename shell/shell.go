@@ -96,18 +96,17 @@ type Shell struct {
 	hist     history
 	histOnly bool // the line that was expanded is to be shown only
 
-	comps      map[string]*compSpec
-	compNow    *compSpec // the specification by which is completed
-	compName   string
-	readline   readlineState
-	kills      []string // what was killed in earlier lines
-	noEditing  bool
-	commandNo  int          // commands that were read, for \# in prompts
-	plain      bool         // the builtin was called by command: its errors end nothing
-	hard       map[int]bool // signals that were ignored from the start; never changed
-	trapStatus int          // of the DEBUG trap that ran last
-	dying      int          // the signal that ends the shell after its EXIT trap
-	toTop      bool         // what is discarded goes up to the script itself
+	comps     map[string]*compSpec
+	compNow   *compSpec // the specification by which is completed
+	compName  string
+	readline  readlineState
+	kills     []string // what was killed in earlier lines
+	noEditing bool
+	commandNo int          // commands that were read, for \# in prompts
+	plain     bool         // the builtin was called by command: its errors end nothing
+	hard      map[int]bool // signals that were ignored from the start; never changed
+	dying     int          // the signal that ends the shell after its EXIT trap
+	toTop     bool         // what is discarded goes up to the script itself
 
 	lastBg            int
 	jobs              []*job
@@ -123,6 +122,9 @@ type Shell struct {
 	inherit           map[int]string // what trap -p shows in a subshell
 	inTrap            map[int]bool
 	pending           []int
+	trapStatus        int  // of the trap that ended last
+	prior             int  // the status before return
+	pastDebug         bool // the DEBUG trap has run for the command that begins
 	traceFd           int
 	getopts           int
 	optPos            int

@@ -25,8 +25,11 @@ func (sh *Shell) Capture() (proc.State, error) {
 	if t.kind != attemptStmt {
 		t.stmt = nil
 	}
-	if t.kind != attemptCommand {
+	if t.kind != attemptCommand && t.kind != attemptSimple {
 		t.cmd = nil
+	}
+	if t.kind != attemptSimple {
+		t.redirs = nil
 	}
 	if t.on {
 		t.redo, t.dirty = true, false

@@ -214,6 +214,7 @@ func (sh *Shell) startPipeline(c *syntax.BinaryCmd, background bool) *group {
 
 // stage runs one of a pipeline's commands. A simple one that fails is no error of its own: the pipeline's status tells.
 func (sh *Shell) stage(s *syntax.Stmt) {
+	_, sh.pastDebug = s.Cmd.(*syntax.CallExpr) // the DEBUG trap ran before the pipeline began
 	if c, ok := s.Cmd.(*syntax.CallExpr); ok && sh.hasTrap(sigErr) && len(c.Args) > 0 {
 		switch name := c.Args[0].Lit(); name {
 		case "", "eval", "source", ".", "command", "builtin":

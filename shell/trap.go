@@ -288,11 +288,12 @@ func (sh *Shell) pushTraps() {
 
 // trapFrame runs a trap's command and keeps the status of before it.
 type trapFrame struct {
-	sig    int
-	begun  bool
-	status int
-	line   int
-	pipes  []int
+	byReturn bool // RETURN after the builtin, whose status the trap doesn't see
+	sig      int
+	begun    bool
+	status   int
+	line     int
+	pipes    []int
 }
 
 func (f *trapFrame) step(sh *Shell) {
@@ -302,6 +303,9 @@ func (f *trapFrame) step(sh *Shell) {
 		return
 	}
 	f.begun, f.status, f.line, f.pipes = true, sh.status, sh.line, sh.pipestatus
+	if f.byReturn {
+		sh.status = sh.prior
+	}
 	sh.enterTrap(f.sig)
 	t := sh.trapText(cmd)
 	if f.sig <= proc.MaxSignal {
@@ -315,6 +319,7 @@ func (f *trapFrame) leave(sh *Shell) {
 		return
 	}
 	sh.leaveTrap(f.sig)
+	sh.trapStatus = sh.status
 	if sh.ctl != ctlExit && sh.ctl != ctlReturn {
 		sh.status, sh.line, sh.pipestatus = f.status, f.line, f.pipes
 	}
@@ -419,10 +424,46 @@ func (sh *Shell) debugTrap(n syntax.Node) {
 	sh.runTrap(sigDebug)
 }
 
-func (sh *Shell) returnTrap() {
-	if sh.hasTrap(sigReturn) {
-		sh.runTrap(sigReturn)
+// pushReturnTrap pushes the frame of the RETURN trap; false when there is none.
+func (sh *Shell) pushReturnTrap(byReturn bool) bool {
+	if !sh.hasTrap(sigReturn) || sh.inTrap[sigReturn] {
+		return false
 	}
+	sh.push(&trapFrame{sig: sigReturn, byReturn: byReturn})
+	return true
+}
+
+// debugFrame runs the DEBUG trap and then the simple command that it precedes.
+type debugFrame struct {
+	cmd    *syntax.CallExpr
+	redirs []*syntax.Redirect
+	ran    bool // the trap
+}
+
+func (f *debugFrame) clone() frame {
+	c := *f
+	return &c
+}
+
+func (f *debugFrame) step(sh *Shell) {
+	if !f.ran {
+		f.ran = true
+		sh.push(&trapFrame{sig: sigDebug})
+		return
+	}
+	if sh.shopts.get("extdebug") && sh.trapStatus != 0 {
+		sh.pop()
+		sh.status = 0
+		if sh.trapStatus == 2 && len(sh.calls) > 0 {
+			sh.ctl = ctlReturn
+		}
+		return
+	}
+	sh.pop()
+	if t := sh.attemptAt(attemptSimple); sh.pinned == 0 {
+		t.cmd, t.redirs = f.cmd, f.redirs
+	}
+	sh.simpleNow(f.cmd, f.redirs, false)
 }
 
 // hideTraps takes away what a function doesn't inherit, and returns it.

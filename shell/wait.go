@@ -189,7 +189,7 @@ func (f *waitFrame) step(sh *Shell) {
 	if sig == proc.SIGINT && f.pgid != 0 && sh.opts.interactive && f.last < 0 {
 		// The terminal's interrupt was meant for the line, too.
 		sh.stderr("\n")
-		sh.ctl = ctlDiscard
+		sh.ctl, sh.toTop = ctlDiscard, true
 	}
 }
 

@@ -77,3 +77,20 @@ echo line two'
 trap 'echo usr' USR1; trap 'echo err' ERR
 { sleep 0.1; kill -USR1 $$; sleep 0.1; } & wait $!; echo w$?
 (exit 7); kill -USR1 $$; kill -USR1 $$; echo end
+
+#### traps that rest
+nap() { read -t 0.003 -u 9; }; mkfifo nap; exec 9<>nap
+trap 'nap; echo "D $BASH_COMMAND $?"' DEBUG
+x=1; echo a "$x"; false; (echo sub)
+f() { local y=2; echo "in f $y"; return 3; }
+f; echo "f $?"
+set -T; f; set +T
+echo p | cat
+! true; echo "neg $?"
+trap - DEBUG
+g() { trap 'nap; echo "R $?"; nap' RETURN; nap; echo g; return 5; }
+g; echo "g $?"
+printf 'nap; echo sourced; return 6; echo no' > src
+set -T; . ./src; echo "s $?"; trap - RETURN
+mapfile -t lines < <(for i in 1 2 3; do nap; echo "l $i"; done); echo "${lines[@]}" ${#lines[@]}
+mapfile -s 1 -O 5 -d ' ' w < <(printf 'a b '; nap; printf 'c d'); echo "${!w[@]}" "${w[@]}"
