@@ -2,10 +2,15 @@ package ssh_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
 	xssh "golang.org/x/crypto/ssh"
+
+	"agentrun.dev/serve/ssh"
 )
 
 // TestManySessions holds a thousand sessions in one process at once, each in its own sandbox, and lets all go at once.
@@ -61,4 +66,40 @@ func TestManySessions(t *testing.T) {
 	}
 	wg.Wait()
 	h.gone()
+}
+
+const publicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJLCB5ktFPZzd4HHjcTzbDO0TIAFYKpAeRUiqnUOFyCD me"
+
+// TestOptions checks which lines let somebody in: those of which every option is understood.
+func TestOptions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "authorized_keys")
+	for options, want := range map[string]int{
+		"": 1, `access-key="AR1" `: 1, `ACCESS-KEY="AR1" `: 1, `no-agent-forwarding `: 1, `access-key="AR1",no-user-rc `: 1, `access-key="" `: 0, `access-key=AR1 `: 0,
+		`access-key `: 0, `access-key="a",access-key="b" `: 0, `from="10.0.0.1" `: 0, `command="ls" `: 0, `restrict `: 0, `cert-authority `: 0, "nonsense ": 0, "# ": -1,
+	} {
+		if err := os.WriteFile(file, []byte(options+publicKey+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n, bad, err := ssh.CheckAuthorized(file)
+		if n != max(want, 0) || len(bad) != map[int]int{1: 0, 0: 1, -1: 0}[want] || err != nil {
+			t.Errorf("%s: %d let in, %v, %v", options, n, bad, err)
+		}
+	}
+}
+
+// FuzzAuthorized reads arbitrary files of authorized keys.
+func FuzzAuthorized(f *testing.F) {
+	for _, s := range []string{publicKey, `access-key="AR1" ` + publicKey, "# " + publicKey, `access-key="\x00" ` + publicKey, publicKey[:40], "\"", `a="`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		file := filepath.Join(t.TempDir(), "authorized_keys")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n, bad, err := ssh.CheckAuthorized(file)
+		if err != nil || n+len(bad) > strings.Count(text, "\n")+1 {
+			t.Errorf("%d keys, %d errors, %v", n, len(bad), err)
+		}
+	})
 }
