@@ -103,7 +103,7 @@ func (s *Snapshot) capture(in *Instance) error {
 	for _, e := range layersOf(s.extents) {
 		e.refs.Add(1)
 	}
-	if !whole && bytes >= rebase {
+	if bytes >= rebase { // also when all was copied: the next capture copies what differs from this one
 		return in.remap(s)
 	}
 	return nil
