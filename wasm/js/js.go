@@ -37,16 +37,16 @@ type Options struct {
 type Interpreter struct {
 	o      Options
 	module func() (*wasm.Module, error)
-	first  func() (*wasm.Snapshot, error)
 
-	mu      sync.Mutex
-	started bool
+	once  sync.Once
+	ready chan struct{} // closed when snap or err is set
+	snap  *wasm.Snapshot
+	err   error
 }
 
 // New returns an Interpreter. Nothing is read or compiled before it is needed.
 func New(o Options) *Interpreter {
-	in := &Interpreter{o: o}
-	in.first = sync.OnceValues(in.initialise)
+	in := &Interpreter{o: o, ready: make(chan struct{})}
 	in.module = sync.OnceValues(func() (*wasm.Module, error) {
 		code, err := guests.Read("js.wasm")
 		if err != nil {
@@ -63,14 +63,29 @@ func New(o Options) *Interpreter {
 
 // Close lets go of the snapshot. No program may run any more.
 func (in *Interpreter) Close() {
-	in.mu.Lock()
-	started := in.started
-	in.mu.Unlock()
-	if !started {
-		return
+	in.once.Do(func() {
+		in.err = errs.Msg(errs.Unavailable, "start", "node", "it is closed")
+		close(in.ready)
+	})
+	<-in.ready
+	if in.snap != nil {
+		in.snap.Close()
 	}
-	if s, err := in.first(); err == nil {
-		s.Close()
+}
+
+// snapshot returns what runs start from, which the first of them begins to make. One that is killed doesn't wait for it.
+func (in *Interpreter) snapshot(ctx context.Context) (*wasm.Snapshot, error) {
+	in.once.Do(func() {
+		go func() {
+			defer close(in.ready)
+			in.snap, in.err = in.initialise()
+		}()
+	})
+	select {
+	case <-in.ready:
+		return in.snap, in.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
@@ -86,10 +101,10 @@ func (in *Interpreter) Run(p *proc.Process) int {
 		fmt.Fprintf(p.Stderr(), "%s: %v\n", p.Args()[0], err)
 		return 126
 	}
-	in.mu.Lock()
-	in.started = true
-	in.mu.Unlock()
-	s, err := in.first()
+	s, err := in.snapshot(p.Context())
+	if sig := p.Killed(); sig != 0 {
+		return 128 + sig
+	}
 	if err != nil {
 		return fail(err)
 	}
