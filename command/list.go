@@ -151,6 +151,7 @@ var list = []Command{
 	{"patch", diff.Patch},
 	{"pathchk", coreutils.Pathchk},
 	{"ping", network.Ping},
+	{"pax", archive.Pax},
 	{"pgrep", system.Pgrep},
 	{"pidof", system.Pidof},
 	{"pkill", system.Pkill},

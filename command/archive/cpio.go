@@ -58,7 +58,9 @@ type cpio struct {
 	status                                  int
 	inodes                                  map[[2]uint64]uint32 // numbers given to files, which tell links
 	held                                    map[[2]uint64][]cpioEntry
-	made                                    map[string]string // where the data of files with several links was extracted
+	named                                   []string            // what to archive, instead of the list on standard input
+	rename                                  func(string) string // what names become
+	made                                    map[string]string   // where the data of files with several links was extracted
 }
 
 // cpioEntry is a file with its place in the tree.
@@ -178,6 +180,12 @@ func (c *cpio) usage(format string, args ...any) {
 
 // names calls f for each name of the list on standard input.
 func (c *cpio) names(f func(string)) {
+	for _, name := range c.named {
+		f(name)
+	}
+	if c.named != nil {
+		return
+	}
 	delim := byte('\n')
 	if c.null {
 		delim = 0
@@ -271,6 +279,11 @@ func (c *cpio) addName(name string) {
 	}
 	if e.name == "" {
 		e.name = "."
+	}
+	if c.rename != nil {
+		if e.name = c.rename(e.name); e.name == "" {
+			return
+		}
 	}
 	if at.Mode.IsSymlink() {
 		if e.link, err = c.t.Readlink(name); err != nil {

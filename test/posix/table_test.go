@@ -2,7 +2,7 @@ package posix
 
 const table = `
 = alias
-alias NAME=VALUE :: alias x='echo hi'; alias x => x='echo hi' !! sh writes "alias x=...", which can be read back all the same
+alias NAME=VALUE :: alias x='echo hi'; alias x => x='echo hi'
 alias of an unset name :: alias nope 2>/dev/null => [1]
 = ar ! no compiler, no object files
 = asa
@@ -246,7 +246,11 @@ COMMAND :: nohup echo hi 2>/dev/null => hi
 -b, -c, -d, -D, -e, -l, -N, -n, -o, -R, -r :: printf '1\n2\n' >f; printf '2c2\n< 2\n---\n> two\n' >p; patch -n -o g f p >/dev/null; cat g; patch -b f p >/dev/null; ls f.orig; patch -R f p >/dev/null; cat f => 1\ntwo\nf.orig\n1\n2
 = pathchk
 -p, -P :: pathchk -p 'a b'; pathchk ok; echo $? =~ nonportable character
-= pax ! tar reads and writes the same archives
+= pax
+-w, -r, -f, -v :: echo a >f; pax -w -f x.tar f; rm f; pax -r -f x.tar; cat f => a
+list :: echo a >f; pax -w f | pax => f
+-x, -s, -p, -k, -u, -n, -c, -d, -i, -a, -b, -H, -L, -t, -X, -o :: mkdir d; echo a >d/f; pax -w -x cpio -s ,d,e, d | pax => e\ne/f
+copy mode :: mkdir d e; echo a >d/f; (cd d; pax -rw . ../e); cat e/f => a
 = pr
 header :: echo a >f; pr -h title f | sed -n 3p =~ title +Page 1$
 -t -COLUMNS :: printf '1\n2\n3\n4\n' | pr -t -2 -l 2 | expand => 1                                   3\n2                                   4
