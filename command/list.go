@@ -16,6 +16,7 @@ import (
 	"agentrun.dev/command/grep"
 	"agentrun.dev/command/jq"
 	"agentrun.dev/command/network"
+	"agentrun.dev/command/openssl"
 	"agentrun.dev/command/pager"
 	"agentrun.dev/command/rg"
 	"agentrun.dev/command/rsync"
@@ -147,6 +148,7 @@ var list = []Command{
 	{"nslookup", network.Nslookup},
 	{"numfmt", coreutils.Numfmt},
 	{"od", dump.Od},
+	{"openssl", openssl.Openssl},
 	{"paste", coreutils.Paste},
 	{"patch", diff.Patch},
 	{"pathchk", coreutils.Pathchk},
