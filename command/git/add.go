@@ -366,7 +366,7 @@ func (r *repo) cmdRm(args []string) int {
 	}
 	for _, p := range list {
 		if !quiet {
-			r.printf("rm '%s'\n", r.quote(p))
+			r.printf("rm '%s'\n", p)
 		}
 		if dry {
 			continue

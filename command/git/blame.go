@@ -92,7 +92,7 @@ func (r *repo) blame(b *blameOptions, rev, arg, p string) int {
 	if rev == "" {
 		_, head := r.head()
 		if head.isZero() {
-			r.fatal("no such path '%s' in HEAD", p)
+			r.fatal("no such ref: HEAD")
 		}
 		start = r.readCommit(head)
 		if _, ok := r.lookup(start.tree, p); !ok && r.index().find(p) == nil {

@@ -323,15 +323,15 @@ func (r *repo) createBranch(name, start string, force bool, track string, quiet 
 	id, err := r.commitOf(start)
 	if err != nil {
 		if start == "HEAD" {
-			r.fatal("Not a valid object name: '%s'.", shortRef(s2(cur, "HEAD")))
+			r.fatal("not a valid object name: '%s'", shortRef(s2(cur, "HEAD")))
 		}
 		if raw, e := r.rev(start); e == nil {
 			if k, _, e := r.readObject(raw); e == nil && k != commitObj {
 				r.say("error: object %s is a %s, not a commit", raw, k)
 			}
-			r.fatal("Not a valid branch point: '%s'.", start)
+			r.fatal("not a valid branch point: '%s'", start)
 		}
-		r.fatal("Not a valid object name: '%s'.", start)
+		r.fatal("not a valid object name: '%s'", start)
 	}
 	r.checkRefSpace(full)
 	from := start

@@ -27,7 +27,7 @@ func (r *repo) cmdDiff(args []string) int {
 			d.stage = map[string]int{"--base": 1, "-1": 1, "--ours": 2, "-2": 2, "--theirs": 3, "-3": 3}[o.name]
 		default:
 			if !r.diffOption(&d, o) {
-				r.die(129, "error: invalid option: %s\nusage: git diff [<options>] [<commit>] [--] [<path>...]", o.whole())
+				r.die(255, "error: invalid option: %s", o.whole())
 			}
 		}
 	}
@@ -426,11 +426,11 @@ func (r *repo) diffNoIndex(d *diffOptions, o *options) int {
 	a, b := list[0], list[1]
 	sa, err := r.t.Stat(a)
 	if err != nil && a != "-" && a != "/dev/null" {
-		r.die(128, "error: Could not access '%s'", a)
+		r.die(1, "error: Could not access '%s'", a)
 	}
 	sb, err := r.t.Stat(b)
 	if err != nil && b != "-" && b != "/dev/null" {
-		r.die(128, "error: Could not access '%s'", b)
+		r.die(1, "error: Could not access '%s'", b)
 	}
 	if sa.Mode.IsDir() != sb.Mode.IsDir() {
 		if sa.Mode.IsDir() {
@@ -462,7 +462,7 @@ func (r *repo) compareOutside(a, b string, list *[]change, depth int) {
 		set = map[string]bool{}
 		entries, err := r.t.ReadDir(dir)
 		if err != nil {
-			r.die(128, "error: Could not access '%s'", dir)
+			r.die(1, "error: Could not access '%s'", dir)
 		}
 		for _, e := range entries {
 			set[e.Name] = true
@@ -517,7 +517,7 @@ func (r *repo) outsideFile(p string) (e treeEntry, c content) {
 	} else {
 		a, e2 := r.t.Lstat(p)
 		if e2 != nil {
-			r.die(128, "error: Could not access '%s'", p)
+			r.die(1, "error: Could not access '%s'", p)
 		}
 		if e.mode = r.fileMode(a, 0); a.Mode.IsSymlink() {
 			var s string
@@ -528,7 +528,7 @@ func (r *repo) outsideFile(p string) (e treeEntry, c content) {
 		}
 	}
 	if err != nil {
-		r.die(128, "error: Could not access '%s'", p)
+		r.die(1, "error: Could not access '%s'", p)
 	}
 	e.id = hashObject(blobObj, data)
 	return e, content{true, data}

@@ -232,7 +232,7 @@ func (r *repo) showPatch(c *change, o *diffOptions) {
 		return
 	}
 	r.printf("%s--- %s%s\n+++ %s%s\n", head.String(), a, tabAfter(a), b, tabAfter(b))
-	r.showHunks(la, lb, hunks, o.context)
+	r.showHunks(la, lb, hunks, o)
 }
 
 // tabAfter ends a name that holds blanks, so that patch can read it.
@@ -259,11 +259,12 @@ func (r *repo) binary(c *change, a, b []byte) bool {
 }
 
 // showHunks prints hunks with context, close ones together.
-func (r *repo) showHunks(la, lb [][]byte, hunks []hunk, context int) {
+func (r *repo) showHunks(la, lb [][]byte, hunks []hunk, o *diffOptions) {
+	context := o.context
 	function, searched := "", -1
 	for i := 0; i < len(hunks); {
 		j := i + 1
-		for j < len(hunks) && hunks[j].a0-hunks[j-1].a1 <= 2*context {
+		for j < len(hunks) && hunks[j].a0-hunks[j-1].a1 <= 2*context+o.between {
 			j++
 		}
 		a0 := max(0, hunks[i].a0-context)
@@ -285,18 +286,18 @@ func (r *repo) showHunks(la, lb [][]byte, hunks []hunk, context int) {
 		at := a0
 		for _, h := range hunks[i:j] {
 			for ; at < h.a0; at++ {
-				r.showLine(' ', la[at])
+				r.showLine(o.marks[2], la[at])
 			}
 			for k := h.a0; k < h.a1; k++ {
-				r.showLine('-', la[k])
+				r.showLine(o.marks[0], la[k])
 			}
 			for k := h.b0; k < h.b1; k++ {
-				r.showLine('+', lb[k])
+				r.showLine(o.marks[1], lb[k])
 			}
 			at = h.a1
 		}
 		for ; at < a1; at++ {
-			r.showLine(' ', la[at])
+			r.showLine(o.marks[2], la[at])
 		}
 		i = j
 	}

@@ -250,6 +250,9 @@ func (r *repo) cmdDescribe(args []string) int {
 	for _, a := range rest {
 		id, err := r.commitOf(a)
 		if err != nil {
+			if len(o.operands()) == 0 {
+				r.fatal("No names found, cannot describe anything.")
+			}
 			r.fatal("Not a valid object name %s", a)
 		}
 		d := &describer{r: r, tags: tags, all: all, match: match, exclude: exclude, firstParent: firstParent, exact: exact}
