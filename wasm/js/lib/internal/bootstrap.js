@@ -6,9 +6,9 @@
   const internal = {
     host,
     version: 'v20.20.2',
-    builtins: ['assert', 'assert/strict', 'async_hooks', 'buffer', 'child_process', 'console', 'constants', 'crypto', 'diagnostics_channel', 'events', 'fs',
-      'fs/promises', 'http', 'https', 'module', 'net', 'os', 'path', 'path/posix', 'perf_hooks', 'process', 'punycode', 'querystring', 'readline',
-      'readline/promises', 'stream', 'stream/promises', 'stream/consumers', 'string_decoder', 'sys', 'test', 'timers', 'timers/promises', 'tty', 'url', 'util',
+    builtins: ['assert', 'assert/strict', 'async_hooks', 'buffer', 'child_process', 'cluster', 'console', 'constants', 'crypto', 'dgram', 'diagnostics_channel', 'dns', 'dns/promises', 'domain', 'events', 'fs',
+      'fs/promises', 'http', 'http2', 'https', 'inspector', 'module', 'net', 'os', 'path', 'path/posix', 'path/win32', 'perf_hooks', 'process', 'punycode', 'querystring', 'readline',
+      'readline/promises', 'stream', 'stream/promises', 'stream/consumers', 'stream/web', 'string_decoder', 'sys', 'test', 'timers', 'timers/promises', 'tls', 'tty', 'url', 'util',
       'util/types', 'v8', 'vm', 'worker_threads', 'zlib'],
   };
   internal.atStart = []; // functions that fit modules to the process of a run

@@ -34,6 +34,20 @@ define('console', require('console'));
 define('performance', require('perf_hooks').performance);
 const fetching = require('internal/fetch');
 for (const k of Object.keys(fetching)) define(k, fetching[k]);
+// What compresses takes all before it gives anything.
+const compression = (kinds) => class {
+  constructor(format) {
+    const kind = kinds[format];
+    if (!kind) throw new TypeError(`Unsupported compression format: '${format}'`);
+    const parts = [];
+    const t = new TransformStream({ transform(c) { parts.push(Buffer.from(c)); }, flush(c) { c.enqueue(new Uint8Array(require('zlib')[`${kind}Sync`](Buffer.concat(parts)))); } });
+    this.readable = t.readable;
+    this.writable = t.writable;
+  }
+};
+define('CompressionStream', compression({ gzip: 'gzip', deflate: 'deflate', 'deflate-raw': 'deflateRaw' }));
+define('DecompressionStream', compression({ gzip: 'gunzip', deflate: 'inflate', 'deflate-raw': 'inflateRaw' }));
+define('BroadcastChannel', require('worker_threads').BroadcastChannel);
 lazy('crypto', () => require('crypto').webcrypto);
 require('internal/intl');
 
