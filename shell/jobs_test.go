@@ -89,7 +89,7 @@ func TestJobScripts(t *testing.T) {
 		{"in a subshell", `(kill -9 $BASHPID); echo $?`, "bash: line 1: PID Killed                  ( kill -9 $BASHPID )\n137\n"},
 		{"in the background", `sleep 9 & kill -9 $!; wait $!; echo $?`, "bash: line 1: PID Killed                  sleep 9\n137\n"},
 		{"trapped", `trap 'echo t' HUP; bash -c 'kill -HUP $$'; echo $?`, "129\n"},
-		{"groups", `set -m; sleep 9 | sleep 8 & p=$(jobs -p); ps -o pgid= -p $p,$! | tr -d ' ' | uniq | wc -l; kill %1; wait; jobs`, "1\n"},
+		{"groups", `set -m; sleep 9 | sleep 8 & p=$(jobs -p); ps -o pgid= -p $p,$! | tr -d ' ' | uniq | wc -l; kill %1; wait; jobs`, "1\n[1]+  Terminated              sleep 9 | sleep 8\n"},
 		{"stopped", `set -m; sleep 9 & kill -STOP $!; while [ -z "$(jobs -s)" ]; do :; done; jobs; kill -CONT %1; jobs; kill -9 %1; wait %1; echo $?`,
 			"[1]+  Stopped                 sleep 9\n[1]+  Running                 sleep 9 &\nbash: line 1: PID Killed                  sleep 9\n137\n"},
 		{"fg", `set -m; (sleep 0.1; exit 3) & fg; echo $?; fg`, "( sleep 0.1; exit 3 )\n3\nbash: line 1: fg: current: no such job\n"},

@@ -309,7 +309,7 @@ func (sh *Shell) notify() {
 			text.WriteString(sh.jobLine(j, false))
 		case !sh.opts.interactive && j.done && j.sig != 0 && j.sig != proc.SIGINT && j.sig != proc.SIGPIPE && j.sig != proc.SIGTERM && !sh.hasTrap(j.sig):
 			text.WriteString(sh.prefix() + sh.jobLines(j, true))
-		case !sh.opts.interactive && sh.opts.monitor && j.stopped != 0:
+		case !sh.opts.interactive && sh.controls():
 			text.WriteString(sh.jobLine(j, false))
 		case !sh.opts.interactive:
 			continue // wait and jobs tell
