@@ -206,9 +206,7 @@ func (sh *Shell) notFound(args []string, code int) int {
 	}
 	if no == syscall.ENOENT {
 		if _, err := sh.p.Stat(name); err == nil {
-			head, _ := sh.readFile(name, 4096)
-			line, _, _ := strings.Cut(strings.TrimPrefix(string(head), "#!"), "\n")
-			sh.errorf("%s: %s: bad interpreter: No such file or directory", name, strings.TrimSpace(line))
+			sh.errorf("%s: cannot execute: required file not found", name)
 			return 127
 		}
 		sh.errorf("%s: %s", name, strerror(no))

@@ -222,7 +222,7 @@ func (sh *Shell) script(inv *invocation) {
 		}
 	}
 	if a, err2 := sh.p.Stat(path); err2 == nil && a.Mode.IsDir() {
-		sh.stderr(shown + ": " + file + ": Is a directory\n")
+		sh.stderr(file + ": " + file + ": Is a directory\n")
 		sh.exitNow(126)
 		return
 	}

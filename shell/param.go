@@ -295,6 +295,9 @@ func (sh *Shell) badSubst(p *syntax.ParamExp) {
 // indirect follows ${!name}.
 func (sh *Shell) indirect(p *syntax.ParamExp, o operand) operand {
 	if !o.set || o.str() == "" {
+		if name := p.Param.Value; !o.set && (name[0] >= '0' && name[0] <= '9' || o.v != nil) && (p.Exp == nil || !assigns(p.Exp.Op)) {
+			return operand{name: name} // of nothing
+		}
 		if o.v == nil || !o.set {
 			sh.errorf("%s: invalid indirect expansion", p.Param.Value)
 			panic(abort{kind: abortDiscard, status: 1})
@@ -318,6 +321,10 @@ func (sh *Shell) indirect(p *syntax.ParamExp, o operand) operand {
 		sub = sh.expandSubText(name, sub)
 	}
 	return sh.fetchSub(name, hasSub, sub)
+}
+
+func assigns(op syntax.ParExpOperator) bool {
+	return op == syntax.AssignUnset || op == syntax.AssignUnsetOrNull
 }
 
 // splitRef splits name[sub].

@@ -388,6 +388,9 @@ func (r *textReader) more(rd *reader) string {
 // echo is set -v.
 func (r *textReader) echo(text string) {
 	if r.sh.opts.verbose {
+		if !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
 		r.sh.stderr(text)
 	}
 }
