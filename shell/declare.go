@@ -319,7 +319,7 @@ func (sh *Shell) declareOne(d *declState, a declArg) bool {
 	}
 	v := sh.declTarget(name, d)
 	if v.attr&attrReadonly != 0 && (a.hasValue || d.off&attrReadonly != 0) {
-		if d.off&attrReadonly != 0 && !a.hasValue {
+		if d.off&attrReadonly != 0 && !a.hasValue || d.cmd == "declare" || d.cmd == "typeset" {
 			sh.errorf("%s: %s: readonly variable", d.cmd, name)
 		} else {
 			sh.errorf("%s: readonly variable", name)
@@ -432,6 +432,7 @@ func (sh *Shell) declareValue(name string, v *variable, d *declState, a declArg)
 		}
 		if a.value == name && (len(sh.scopes) == 1 || d.global) {
 			sh.errorf("%s: %s: nameref variable self references not allowed", d.cmd, name)
+			v.attr &^= attrNameref
 			return false
 		}
 		v.str, v.set = a.value, true

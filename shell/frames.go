@@ -259,7 +259,9 @@ func (f *forFrame) step(sh *Shell) {
 	} else if !sh.set(f.name, w) {
 		sh.status = 1
 		sh.pop()
-		sh.ctl = ctlDiscard
+		if sh.opts.posix {
+			sh.exitNow(sh.fatalStatus())
+		}
 		return
 	}
 	if sh.opts.xtrace {

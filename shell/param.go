@@ -26,7 +26,7 @@ func (o *operand) str() string {
 }
 
 func isSpecialParam(name string) bool {
-	return name != "" && (len(name) == 1 && strings.IndexByte("@*#?-$!", name[0]) >= 0 || name[0] >= '0' && name[0] <= '9')
+	return name != "" && (len(name) == 1 && strings.IndexByte("@*#?-$!", name[0]) >= 0 || strings.Trim(name, "0123456789") == "")
 }
 
 // special returns the value of a parameter that isn't a variable.

@@ -113,7 +113,7 @@ func (sh *Shell) unsetElement(name string, v *variable, sub string) bool {
 		sh.own(name).arr = &indexed{}
 		return true
 	}
-	i, ok := sh.indexOf(v, "["+sub+"]", sub)
+	i, ok := sh.indexOf(v, "unset: ["+sub+"]", sub)
 	if !ok {
 		return false
 	}
