@@ -15,6 +15,7 @@ import (
 	"agentrun.dev/shell"
 	"agentrun.dev/vfs"
 	"agentrun.dev/wasm"
+	"agentrun.dev/wasm/jq"
 	"agentrun.dev/wasm/js"
 	"agentrun.dev/wasm/python"
 )
@@ -51,7 +52,7 @@ func NewGuests(o GuestOptions) *Guests {
 	}
 	g.loader = wasm.NewLoader(g.runtime(own), wasm.LoaderOptions{})
 	programs := map[string]proc.Program{"bash": shell.New(false), "sh": shell.New(true)}
-	for _, of := range []map[string]proc.Program{g.python.Programs(), g.js.Programs()} {
+	for _, of := range []map[string]proc.Program{g.python.Programs(), g.js.Programs(), jq.New(jq.Options{Runtime: shared}).Programs()} {
 		maps.Copy(programs, of)
 	}
 	g.Set = command.NewSet(programs)

@@ -24,6 +24,7 @@ tools() {
 	ls /usr/lib/llvm-$llvm/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a >/dev/null 2>&1 || missing+=(libclang-rt-$llvm-dev-wasm32)
 	[ -x /usr/bin/python3.11 ] || missing+=(python3.11)
 	command -v make >/dev/null || missing+=(make)
+	command -v patch >/dev/null || missing+=(patch)
 	command -v dpkg-source >/dev/null || missing+=(dpkg-dev)
 	command -v tclsh >/dev/null || missing+=(tcl)
 	command -v xz >/dev/null || missing+=(xz-utils)
@@ -35,32 +36,35 @@ tools() {
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# The sources, pinned by their hashes: package, file, sha256.
+# The sources, pinned by their hashes: package, file, sha256, and the release of Debian if it isn't 12.
 sources='
 python3.11 python3.11_3.11.2.orig.tar.gz 2411c74bda5bbcfcddaf4531f66d1adc73f247f529aee981b029513aefdbf849
 sqlite3 sqlite3_3.40.1.orig.tar.xz aaa776260ab4dc976db34aa7891819484c8676b5b2783123ebc6301e2ca5d655
 zlib zlib_1.2.13.dfsg.orig.tar.bz2 71feb7947e3c00ef125f83b79a4e529bde31171e5babe48b391f06758d1ab0a1
 bzip2 bzip2_1.0.8.orig.tar.gz ab5a03176ee106d3f0fa90e381da478ddae405918153cca248e682cd0c4a2269
 xz-utils xz-utils_5.4.1.orig.tar.xz 5d9827aa1875b21c288f78864bb26d2650b436ea8d2cad364e4921eb6266a5a5
+jq jq_1.7.1.orig.tar.gz fc75b1824aba7a954ef0886371d951c3bf4b6e0a921d1aefc553f309702d6ed1 trixie
+jq/patches jq_1.7.1-6+deb13u3.debian.tar.xz 815de96992ec0f465b03a0e08dbc5dffa59c3ef89585b5ae71bb877a8545759c trixie
+libonig libonig_6.9.9.orig.tar.gz 001aa1202e78448f4c0bf1a48c76e556876b36f16d92ce3207eccfd61d99f2a0 trixie
 '
 
 # source PACKAGE unpacks a package's original source into ./PACKAGE. apt is given lists of its own, so that the system's stay as they are.
 source_of() {
-	local package=$1 file sum from=$cache/guest-sources
-	read -r file sum < <(awk -v p="$package" '$1 == p { print $2, $3 }' <<<"$sources")
+	local package=$1 file sum release from=$cache/guest-sources
+	read -r file sum release < <(awk -v p="$package" '$1 == p { print $2, $3, $4 }' <<<"$sources")
 	mkdir -p "$from"
 	if ! (cd "$from" && sha256sum --status -c <<<"$sum  $file" 2>/dev/null); then
 		say "fetching the source of $package"
 		mkdir -p apt/lists/partial apt/cache/archives/partial
-		echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main" >apt/sources.list
+		printf 'deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian %s main\n' bookworm trixie >apt/sources.list
 		printf 'Dir::Etc::sourcelist "%s";\nDir::Etc::sourceparts "/dev/null";\nDir::State::lists "%s";\nDir::Cache "%s";\nAPT::Sandbox::User "%s";\n' \
 			"$PWD/apt/sources.list" "$PWD/apt/lists" "$PWD/apt/cache" "$(id -un)" >apt/conf
 		[ -e apt/done ] || APT_CONFIG=$PWD/apt/conf apt-get update -qq
 		touch apt/done
-		(cd "$from" && APT_CONFIG=$OLDPWD/apt/conf apt-get source -qq --download-only "$package" >/dev/null)
+		(cd "$from" && APT_CONFIG=$OLDPWD/apt/conf apt-get source -qq --download-only "${package%%/*}/${release:-bookworm}" >/dev/null)
 		(cd "$from" && sha256sum --status -c <<<"$sum  $file") || die "the source of $package isn't the one that is pinned: $file"
 	fi
-	mkdir "$package"
+	mkdir -p "$package"
 	tar xf "$from/$file" -C "$package" --strip-components=1
 }
 
@@ -130,6 +134,34 @@ python() {
 	mv python3.11/Lib "$1/Lib"
 }
 
+# jq_guest builds jq with Debian's corrections, and the regular expressions that it needs.
+jq_guest() {
+	wasm_env
+	for p in jq jq/patches libonig; do source_of $p; done
+	while read -r p; do
+		patch -s -d jq -p1 <"jq/patches/patches/$p" || die "jq: $p"
+	done <jq/patches/patches/series
+	library agentrun "" "$here"/posix/*.c
+	library onig "-I$here/jq -Ilibonig/src -DHAVE_CONFIG_H" libonig/src/{regparse,regcomp,regexec,regenc,regerror,regext,regsyntax,regtrav,regversion,st}.c \
+		libonig/src/{unicode,unicode_unfold_key,unicode_fold1_key,unicode_fold2_key,unicode_fold3_key,ascii,utf8,iso8859_1,onig_init}.c
+	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/"/' -e 's/$/\\n"/' jq/src/builtin.jq >jq/src/builtin.inc
+	echo '#define JQ_VERSION "1.7.1"' >jq/src/version.h
+	echo '#define JQ_CONFIG ""' >jq/src/config_opts.inc
+	local have=() f
+	for f in isatty memmem strptime strftime timegm gmtime_r localtime_r gmtime localtime mktime setlocale alloca_h tm_tm_gmt_off atexit \
+		acos acosh asin asinh atan2 atan atanh cbrt ceil copysign cos cosh drem erf exp10 exp2 exp expm1 fabs fdim floor fma fmax fmin fmod frexp hypot j0 j1 jn \
+		ldexp lgamma lgamma_r log10 log1p log2 log logb modf nearbyint nextafter nexttoward pow rint round scalb scalbln significand sin sinh sqrt tan tanh \
+		tgamma trunc y0 y1 yn pow10; do
+		have+=("-DHAVE_$(tr a-z A-Z <<<"$f")=1")
+	done
+	library jq "-I$here/jq -Ilibonig/src -Ijq/src -Ijq -Ijq/src/decNumber -DIEEE_8087=1 -DHAVE_LIBONIG=1 -DUSE_DECNUM=1 -DDECUSE64=1 -DDECLITEND=1 ${have[*]}" \
+		jq/src/{builtin,bytecode,compile,execute,jq_test,jv,jv_alloc,jv_aux,jv_dtoa,jv_dtoa_tsd,jv_file,jv_parse,jv_print,jv_unicode,lexer,linker,locfile,main,parser,util}.c \
+		jq/src/decNumber/{decContext,decNumber}.c
+	$CC -o jq.wasm -Wl,-z,stack-size=8388608 -Wl,--stack-first -Wl,--initial-memory=16777216 -L"$inst/lib" -Wl,--whole-archive -ljq -Wl,--no-whole-archive \
+		-lonig -lagentrun -lwasi-emulated-signal -lwasi-emulated-getpid -lwasi-emulated-process-clocks -lm
+	llvm-strip-$llvm -o "$1/dist/jq.wasm" jq.wasm
+}
+
 # library_of_python packs the standard library: it changes more often than the interpreter, and is made in seconds.
 library_of_python() { /usr/bin/python3.11 "$here/python/pack.py" "$(made python)/Lib" "$1/dist/python.zip"; }
 
@@ -142,6 +174,7 @@ key_of() (
 	case $1 in
 	python) inputs=(build.sh agentrun.h posix python/_*.c python/edit.py python/config.site python/Setup.local) ;;
 	library_of_python) inputs=(build.sh agentrun.h posix python) ;;
+	jq_guest) inputs=(build.sh posix jq) ;;
 	esac
 	find "${inputs[@]}" -type f ! -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16
 )
@@ -170,10 +203,11 @@ guest() {
 	done
 }
 
-[ $# -gt 0 ] || set -- python
+[ $# -gt 0 ] || set -- python jq
 for g in "$@"; do
 	case $g in
 	python) guest python; guest library_of_python ;; # not one list: "set -e" has to hold within
+	jq) guest jq_guest ;;
 	*) die "no such guest: $g" ;;
 	esac
 done
