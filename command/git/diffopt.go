@@ -135,16 +135,8 @@ func (r *repo) diffOption2(d *diffOptions, o *options) bool {
 		d.pickaxeRegex = true
 	case "--pickaxe-all":
 		d.pickaxeAll = true
-	case "--word-diff":
-		d.patch, d.words = true, s2(o.value, "plain")
-	case "--color-words":
-		d.patch, d.words = true, "color"
-	case "--word-diff-regex":
-		d.wordRegex = o.arg()
-		if d.words == "" {
-			d.words = "plain"
-		}
-		d.patch = true
+	case "--word-diff", "--color-words", "--word-diff-regex":
+		r.fatal("%s isn't done here", o.name)
 	case "--output-indicator-new":
 		d.marks[1] = firstByte(o.arg(), '+')
 	case "--output-indicator-old":

@@ -28,7 +28,6 @@ type diffOptions struct {
 	linePrefix                                                          string
 	between                                                             int
 	pickaxeRegex, pickaxeAll                                            bool
-	words, wordRegex                                                    string
 	marks                                                               [3]byte // for old, new and common lines
 	merges                                                              string  // "", off, first, separate, combined, cc
 	implied                                                             bool    // a patch was only implied
