@@ -198,7 +198,9 @@ link :: echo a >f; link f g; cat g => a
 hard :: echo a >f; ln f g; cat g => a
 -s, -f :: echo a >f; touch g; ln -sf f g; cat g => a
 -L, -P :: echo a >f; ln -s f l; ln -L l h; ln -P l s; ls -l h s | cut -c1 => -\nl
-= locale ! one locale: C.UTF-8
+= locale
+locale, -a :: locale | head -1; locale -a | head -1 => LANG=\nC
+charmap, -k :: locale charmap; locale -k charmap => UTF-8\ncharmap="UTF-8"
 = localedef ! one locale: C.UTF-8
 = logger
 message :: logger hello; echo $? => 0
