@@ -85,7 +85,7 @@ func shells(b *bench) error {
 	if err := errors.Join(native(shellSetup), ours(shellSetup)); err != nil {
 		return err
 	}
-	rival, err := b.justBash()
+	rival, err := b.justBash(dir)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ const justBashLimit = 5 * time.Minute
 
 // justBash runs the scripts in just-bash of npm, within one process of node, and returns their times in milliseconds: -1 for
 // those that fail, none for those that it doesn't come to.
-func (b *bench) justBash() (map[string]float64, error) {
+func (b *bench) justBash(dir string) (map[string]float64, error) {
 	if b.rival == "" || b.quick {
 		return nil, nil
 	}
@@ -152,10 +152,10 @@ func (b *bench) justBash() (map[string]float64, error) {
 		Script string `json:"script"`
 	}
 	var job struct {
-		Setup   string   `json:"setup"`
+		Dir     string   `json:"dir"`
 		Scripts []script `json:"scripts"`
 	}
-	job.Setup = shellSetup
+	job.Dir = dir
 	for _, x := range shellScripts {
 		job.Scripts = append(job.Scripts, script{x.name, x.script})
 	}
