@@ -10,6 +10,7 @@ import (
 
 	"agentrun.dev/proc"
 	"agentrun.dev/shell"
+	"agentrun.dev/shell/lineedit"
 )
 
 // screen is a terminal of 20 rows: what an interactive shell writes, as a person sees it.
@@ -280,4 +281,45 @@ func TestInteractiveCopy(t *testing.T) {
 		tty.Hangup()
 		<-k.done
 	}
+}
+
+// Whatever is typed, an editor keeps its place within the line, and a copy that is made on the way ends like it.
+func FuzzLine(f *testing.F) {
+	for _, tc := range transcripts {
+		for _, step := range tc.steps {
+			f.Add(step[0], false, 20)
+			f.Add(step[0], true, 3)
+		}
+	}
+	f.Add("a\x1emb", false, 9)
+	f.Add("\x1b5\x1b-\x14\x1bt\x1by\x1b.\x18\x18\x18(\x18)\x18e\x12\x13\x7f\x1b[200~\xff", true, 1)
+	f.Fuzz(func(t *testing.T, keys string, vi bool, columns int) {
+		e := lineedit.New("\x01\x1b[1m\x02p\n$ ", lineedit.Config{Vi: vi, Lines: []string{"echo one", "日本 two", ""}, Kills: []string{"k"}, Columns: columns % 300, Query: 2, Keys: map[string]string{"\x1em": "\x00\x1em\x1em"}})
+		var c *lineedit.Editor
+		for i := range min(len(keys), 2000) {
+			if i == len(keys)/2 {
+				c = e.Clone()
+			}
+			ev := e.Feed(keys[i])
+			if c != nil && c.Feed(keys[i]) != ev {
+				t.Fatalf("a copy does something else at byte %d", i)
+			}
+			switch ev {
+			case lineedit.Accept, lineedit.EOF, lineedit.Edit:
+				return
+			case lineedit.Complete, lineedit.Show, lineedit.All:
+				e.List([]string{"a\x1b]0;x\x07", "b", "c"})
+				if c != nil {
+					c.List([]string{"a\x1b]0;x\x07", "b", "c"})
+				}
+			}
+			if p := e.Point(); p < 0 || p > len(e.Text()) {
+				t.Fatalf("point %d in %q", p, e.Text())
+			}
+			e.Out = e.Out[:0]
+		}
+		if c != nil && c.Text() != e.Text() {
+			t.Errorf("%q, and a copy %q", e.Text(), c.Text())
+		}
+	})
 }

@@ -21,6 +21,7 @@ const (
 	maxUndo  = 1000
 	maxKills = 10
 	maxKeys  = 64
+	maxMacro = 1 << 16 // keys that one key stands for
 )
 
 // Event is what the owner has to do after a key.
@@ -185,7 +186,12 @@ func (e *Editor) Resize(columns int) {
 // Feed takes a byte that was typed.
 func (e *Editor) Feed(b byte) Event {
 	ev := e.take(b)
-	for ev == None && len(e.feed) > 0 {
+	for n := 0; ev == None && len(e.feed) > 0; n++ {
+		if n > maxMacro { // one that calls itself
+			e.feed = nil
+			e.Ding()
+			break
+		}
 		b, e.feed = e.feed[0], e.feed[1:]
 		ev = e.take(b)
 	}
