@@ -260,6 +260,17 @@ func posixRegex(s string) (string, bool) {
 			} else {
 				b.WriteString(`\{`)
 			}
+		case '*', '+', '?':
+			// Several in a row are what all of them together allow.
+			run := i
+			for run+1 < len(s) && strings.IndexByte("*+?", s[run+1]) >= 0 {
+				run++
+			}
+			if strings.Trim(s[i:run+1], s[i:i+1]) != "" {
+				c = '*'
+			}
+			b.WriteByte(c)
+			i = run
 		default:
 			b.WriteByte(c)
 		}
