@@ -38,6 +38,7 @@ type event struct {
 	kind  eventKind
 	a, b  uint64
 	slots []segment.Ref
+	held  bool // by a pin when it was read: nothing may be lost by it in this pass; isn't stored
 }
 
 const (
@@ -333,11 +334,12 @@ func (l *ledger) ready(ctx context.Context) (list []queued, err error) {
 		}
 		after = some[len(some)-1].key
 		for _, q := range some {
-			waits, err := l.waits(ctx, q.ev, pinned)
+			waits, held, err := l.waits(ctx, q.ev, pinned)
 			if err != nil {
 				return nil, err
 			}
 			if !waits {
+				q.ev.held = held
 				list = append(list, q)
 			}
 		}
@@ -345,9 +347,10 @@ func (l *ledger) ready(ctx context.Context) (list []queued, err error) {
 	return list, nil
 }
 
-// waits tells whether only pins hold the view or delta of an event. One with an edge has nothing to wait for: whoever cuts
-// the last edge queues an event of its own.
-func (l *ledger) waits(ctx context.Context, ev event, known map[pin]bool) (bool, error) {
+// waits tells whether only pins hold the view or delta of an event, and whether pins hold it at all. One with an edge has
+// nothing to wait for: whoever cuts the last edge queues an event of its own. But as long as it was pinned when the event was
+// read, there may be gains that rest on it which aren't counted yet.
+func (l *ledger) waits(ctx context.Context, ev event, known map[pin]bool) (waits, held bool, err error) {
 	var p pin
 	var edges byte
 	switch ev.kind {
@@ -356,22 +359,23 @@ func (l *ledger) waits(ctx context.Context, ev event, known map[pin]bool) (bool,
 	case deltaLoose:
 		p, edges = pin{kDelta, ev.a}, kDeltEdge
 	default:
-		return false, nil
+		return false, false, nil
 	}
 	if !l.s.pins.has(p) {
-		return false, nil
+		return false, false, nil
 	}
-	if waits, ok := known[p]; ok {
-		return waits, nil
+	waits, ok := known[p]
+	if ok {
+		return waits, true, nil
 	}
-	waits := true
+	waits = true
 	prefix := kvKey(edges, be64(ev.a))
-	err := l.s.kv.Scan(ctx, kv.Range{Start: prefix, End: kv.PrefixEnd(prefix)}, func(_, _ []byte) error {
+	err = l.s.kv.Scan(ctx, kv.Range{Start: prefix, End: kv.PrefixEnd(prefix)}, func(_, _ []byte) error {
 		waits = false
 		return kv.Stop
 	})
 	known[p] = waits
-	return waits, err
+	return waits, true, err
 }
 
 func (l *ledger) gain(ctx context.Context, gains []queued) error {
@@ -590,6 +594,8 @@ func (st *step) weigh(ctx context.Context, id uint64) error {
 // that is pinned waits.
 func (st *step) loose(ctx context.Context, ev event, kind, edges byte) (bool, error) {
 	id := ev.a
+	// Pins are looked at first: whoever holds one adds an edge before it lets go.
+	pinned := !st.dry && (ev.held || st.l.s.pins.has(pin{kind, id}))
 	free := true
 	prefix := kvKey(edges, be64(id))
 	err := st.l.s.kv.Scan(ctx, kv.Range{Start: prefix, End: kv.PrefixEnd(prefix)}, func(k, _ []byte) error {
@@ -598,8 +604,8 @@ func (st *step) loose(ctx context.Context, ev event, kind, edges byte) (bool, er
 		}
 		return nil
 	})
-	if err == nil && free && !st.dry && st.l.s.pins.has(pin{kind, id}) {
-		st.later = append(st.later, ev)
+	if err == nil && free && pinned {
+		st.later = append(st.later, event{kind: ev.kind, a: id})
 		return false, nil
 	}
 	return free, err
