@@ -69,7 +69,13 @@ func shells(b *bench) error {
 		out, err := cmd.CombinedOutput()
 		return wrap(err, out)
 	}
-	s, err := userspace.New(b.ctx, userspace.Options{Dir: "/tmp", Env: []string{"LC_ALL=C.UTF-8"}})
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	guests := userspace.NewGuests(userspace.GuestOptions{CacheDir: filepath.Join(cache, "agentrun", "wasm")})
+	defer guests.Close()
+	s, err := userspace.New(b.ctx, userspace.Options{Dir: "/tmp", Env: []string{"LC_ALL=C.UTF-8"}, Commands: guests})
 	if err != nil {
 		return err
 	}
