@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -100,22 +100,53 @@ func makeSessions(ctx context.Context, n *node.Node, count int) (time.Duration, 
 	return time.Since(start), errors.Join(failed...)
 }
 
-// makeSession makes a session whose shell stays, as that of a client who is thinking.
+// makeSession makes a session whose shell has run one command and waits for the next one, as that of a client who is thinking.
 func makeSession(ctx context.Context, n *node.Node) error {
 	s, err := n.Create(ctx, node.Spec{Volumes: []volume.Spec{{Name: "workspace", Base: "base"}}})
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	p, err := s.Exec(ctx, engine.Cmd{Args: []string{"bash", "-c", "echo ready > note; cat note; sleep infinity &"}, Stdout: &out, Keep: true})
-	if err != nil {
+	in := &typist{first: []byte("echo ready > note; cat note\n"), gone: s.Done()}
+	out := answer(make(chan string, 1))
+	if _, err := s.Exec(ctx, engine.Cmd{Args: []string{"bash"}, Stdin: in, Stdout: out}); err != nil {
 		return err
 	}
-	status, err := p.Wait(ctx)
-	if err == nil && (status != 0 || out.String() != "ready\n") {
-		err = fmt.Errorf("status %d, %q", status, out.String())
+	select {
+	case text := <-out:
+		if text != "ready\n" {
+			return fmt.Errorf("the shell said %q", text)
+		}
+		return nil
+	case <-time.After(time.Minute):
+		return errors.New("the shell says nothing")
 	}
-	return err
+}
+
+// typist types one line, and then nothing.
+type typist struct {
+	first []byte
+	gone  <-chan struct{}
+}
+
+func (c *typist) Read(b []byte) (int, error) {
+	if len(c.first) == 0 {
+		<-c.gone
+		return 0, io.EOF
+	}
+	n := copy(b, c.first)
+	c.first = c.first[n:]
+	return n, nil
+}
+
+// answer passes on the first thing that is written.
+type answer chan string
+
+func (a answer) Write(b []byte) (int, error) {
+	select {
+	case a <- string(b):
+	default:
+	}
+	return len(b), nil
 }
 
 func endSessions(ctx context.Context, n *node.Node) error {
