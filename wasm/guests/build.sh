@@ -56,7 +56,10 @@ source_of() {
 	if ! (cd "$from" && sha256sum --status -c <<<"$sum  $file" 2>/dev/null); then
 		say "fetching the source of $package"
 		mkdir -p apt/lists/partial apt/cache/archives/partial
-		printf 'deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian %s main\n' bookworm trixie >apt/sources.list
+		local mirror # the one that this machine's packages come from
+		mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null | head -n 1) || true
+		[ -n "$mirror" ] || die "no mirror of Debian stands in /etc/apt"
+		printf 'deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s main\n' "${mirror% }" bookworm "${mirror% }" trixie >apt/sources.list
 		printf 'Dir::Etc::sourcelist "%s";\nDir::Etc::sourceparts "/dev/null";\nDir::State::lists "%s";\nDir::Cache "%s";\nAPT::Sandbox::User "%s";\n' \
 			"$PWD/apt/sources.list" "$PWD/apt/lists" "$PWD/apt/cache" "$(id -un)" >apt/conf
 		[ -e apt/done ] || APT_CONFIG=$PWD/apt/conf apt-get update -qq
