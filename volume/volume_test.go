@@ -275,19 +275,19 @@ func TestRefused(t *testing.T) {
 func TestEmpty(t *testing.T) {
 	store := newStore(t)
 	o := volume.Options{Store: store, Owner: "one", UID: 1000, GID: 1000}
-	specs := []volume.Spec{{Name: "root", Path: "/"}, {Name: "work", Empty: true}, {Name: "scratch", Empty: true, Policy: volume.Fresh}}
+	specs := []volume.Spec{{Name: "root", Path: "/"}, {Name: "task", Empty: true}, {Name: "scratch", Empty: true, Policy: volume.Fresh}}
 	set, err := volume.Open(ctx, o, specs)
 	w := see(t, set, err)
-	w.write("/work/a", "x")
+	w.write("/task/a", "x")
 	w.write("/scratch/a", "x")
-	name := set.Bucket("/work").Name()
+	name := set.Bucket("/task").Name()
 	cut, err := set.Cut(ctx, "cut")
 	if err != nil {
 		t.Fatal(err)
 	}
 	fork, err := cut.Fork(ctx, "two")
 	f := see(t, fork, err)
-	if a, b := f.read("/work/a"), f.read("/scratch/a"); a != "x" || b != "-" || fork.Bucket("/scratch") == nil {
+	if a, b := f.read("/task/a"), f.read("/scratch/a"); a != "x" || b != "-" || fork.Bucket("/scratch") == nil {
 		t.Errorf("the fork has %q and %q", a, b)
 	}
 	for _, end := range []func(context.Context) error{cut.Close, fork.Close, set.Close} {

@@ -371,3 +371,25 @@ type ticking struct {
 	slow     time.Duration // the last time that all was looked after
 	cpu      time.Duration // the thread's clock then
 }
+
+// Ended returns the exit status of a process whose live instance ended a call with an error, and says on descriptor 2 what
+// only the host knows: fatal is how the guest's own interpreter words a trap.
+func Ended(p *proc.Process, err error, fatal string) int {
+	var exit *ExitError
+	var trap *TrapError
+	var killed *KilledError
+	var other *ExecError
+	switch {
+	case errors.As(err, &exit):
+		return exit.Status
+	case errors.As(err, &other):
+		return other.Run(p)
+	case errors.As(err, &killed):
+		return 128 + killed.Signal
+	case errors.As(err, &trap):
+		fmt.Fprintf(p.Stderr(), "%s: %v\n", fatal, err)
+		return TrapStatus
+	}
+	fmt.Fprintf(p.Stderr(), "%s: %v\n", p.Args()[0], err)
+	return 126
+}

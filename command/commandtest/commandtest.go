@@ -57,7 +57,7 @@ type Result struct {
 var epoch = time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // workDir is the sandbox's directory; in the output of the machine's tools their directory is replaced by it.
-const workDir = "/work"
+const workDir = "/task"
 
 // Run runs a table.
 func Run(t *testing.T, commands proc.Commands, tables ...Table) {
@@ -294,7 +294,7 @@ func (table *Table) hostTree(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// NewSandbox makes a sandbox of memory with the directories /work and /tmp.
+// NewSandbox makes a sandbox of memory with the directories /task and /tmp.
 func NewSandbox(t testing.TB, commands proc.Commands) *proc.Sandbox {
 	t.Helper()
 	return newSandbox(t, commands, nil)

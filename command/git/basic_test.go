@@ -99,5 +99,5 @@ func TestBasics(t *testing.T) {
 		commit --amend --no-edit --reset-author
 		log -2
 	`)
-	fsck(t, b, "/work")
+	fsck(t, b, "/task")
 }

@@ -79,5 +79,5 @@ func TestWorktree(t *testing.T) {
 		worktree prune
 		worktree list
 	`)
-	fsck(t, b, "/work/a")
+	fsck(t, b, "/task/a")
 }

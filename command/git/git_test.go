@@ -62,10 +62,10 @@ func (h hostWorld) git(args, env []string, dir, stdin string) (string, string, i
 	defer cancel()
 	args = append([]string(nil), args...)
 	for i, a := range args {
-		args[i] = strings.Replace(a, "file:///work", "file://"+h.dir+"/work", 1)
+		args[i] = strings.Replace(a, "file:///task", "file://"+h.dir+"/task", 1)
 	}
 	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Dir = filepath.Join(h.dir, "work", dir)
+	cmd.Dir = filepath.Join(h.dir, "task", dir)
 	for i, e := range env {
 		if e == "HOME=/home" {
 			env[i] = "HOME=" + h.dir + "/home"
@@ -80,7 +80,7 @@ func (h hostWorld) git(args, env []string, dir, stdin string) (string, string, i
 }
 
 func (h hostWorld) file(kind byte, path, content string) string {
-	p := filepath.Join(h.dir, "work", path)
+	p := filepath.Join(h.dir, "task", path)
 	var err error
 	switch kind {
 	case 'w':
@@ -134,13 +134,13 @@ func (b boxWorld) run(dir string, args, env []string, stdin string, out, errout 
 
 func (b boxWorld) git(args, env []string, dir, stdin string) (string, string, int) {
 	var out, errout bytes.Buffer
-	status := b.run(filepath.Join("/work", dir), append([]string{"git"}, args...), env, stdin, &out, &errout, tool.Func(Git))
+	status := b.run(filepath.Join("/task", dir), append([]string{"git"}, args...), env, stdin, &out, &errout, tool.Func(Git))
 	return out.String(), errout.String(), status
 }
 
 func (b boxWorld) file(kind byte, path, content string) (text string) {
-	b.run("/work", []string{"file"}, nil, "", io.Discard, io.Discard, tool.Func(func(t *tool.T) int {
-		p := filepath.Join("/work", path)
+	b.run("/task", []string{"file"}, nil, "", io.Discard, io.Discard, tool.Func(func(t *tool.T) int {
+		p := filepath.Join("/task", path)
 		var err error
 		r := &repo{t: t}
 		switch kind {
@@ -183,12 +183,12 @@ func newWorlds(t *testing.T) (hostWorld, boxWorld) {
 	h := hostWorld{t, t.TempDir()}
 	b := boxWorld{t, commandtest.NewSandbox(t, commands{})}
 	b.run("/", []string{"setup"}, nil, "", io.Discard, io.Discard, tool.Func(func(t *tool.T) int {
-		for _, d := range []string{"/work", "/home", "/tmp"} {
+		for _, d := range []string{"/task", "/home", "/tmp"} {
 			t.Mkdir(d, 0o755)
 		}
 		return 0
 	}))
-	os.Mkdir(h.dir+"/work", 0o755)
+	os.Mkdir(h.dir+"/task", 0o755)
 	os.Mkdir(h.dir+"/home", 0o755)
 	return h, b
 }

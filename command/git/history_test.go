@@ -105,7 +105,7 @@ func TestHistory(t *testing.T) {
 		ls-files --others
 		ls-files -m
 	`)
-	fsck(t, b, "/work")
+	fsck(t, b, "/task")
 }
 
 func TestIgnore(t *testing.T) {

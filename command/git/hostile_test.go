@@ -20,7 +20,7 @@ import (
 // inBox runs f on a new repository of a sandbox.
 func inBox(t *testing.T, b boxWorld, dir string, f func(r *repo)) int {
 	t.Helper()
-	return b.run("/work/"+dir, []string{"git"}, baseEnv(1), "", io.Discard, io.Discard, tool.Func(func(tt *tool.T) int {
+	return b.run("/task/"+dir, []string{"git"}, baseEnv(1), "", io.Discard, io.Discard, tool.Func(func(tt *tool.T) int {
 		r := &repo{t: tt}
 		if !r.open() {
 			t.Error("no repository")
@@ -89,8 +89,8 @@ func TestTreeBomb(t *testing.T) {
 	}
 	b := boxWorld{t, s}
 	b.run("/", []string{"setup"}, nil, "", io.Discard, io.Discard, tool.Func(func(t *tool.T) int {
-		t.Mkdir("/work", 0o755)
-		t.Mkdir("/work/h", 0o755)
+		t.Mkdir("/task", 0o755)
+		t.Mkdir("/task/h", 0o755)
 		return 0
 	}))
 	b.git([]string{"init", "-q", "-b", "main"}, baseEnv(1), "h", "")

@@ -37,7 +37,7 @@ func TestLineEnds(t *testing.T) {
 		w z one\r\n
 		add z
 	`)
-	fsck(t, b, "/work")
+	fsck(t, b, "/task")
 }
 
 func TestConflictStyles(t *testing.T) {
@@ -116,7 +116,7 @@ func TestImported(t *testing.T) {
 	host("gc", "-q")
 	host("repack", "-adfq", "--depth=50", "--window=50")
 	host("update-index", "--index-version", "4")
-	root := filepath.Join(h.dir, "work")
+	root := filepath.Join(h.dir, "task")
 	err := filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
 		if err != nil || p == root {
 			return err

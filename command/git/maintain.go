@@ -85,7 +85,7 @@ func (r *repo) repack(prune time.Duration) {
 	dir := r.common + "/objects"
 	old, _ := r.t.ReadDir(dir + "/pack")
 	if len(ids) > 0 {
-		if err := r.copyAsPack(ids); err != nil {
+		if err := r.copyAsPack(r, ids); err != nil {
 			r.fatal("failed to run repack: %s", err)
 		}
 	}
@@ -138,8 +138,8 @@ func (r *repo) samePack(p *pack, ids map[oid]bool) bool {
 	return true
 }
 
-// copyAsPack writes objects as a new pack.
-func (r *repo) copyAsPack(ids []oid) error {
+// copyAsPack writes objects of a repository, which may be r itself, as a new pack of r.
+func (r *repo) copyAsPack(from *repo, ids []oid) error {
 	dir := r.common + "/objects/pack"
 	if err := r.mkdirAll(dir); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (r *repo) copyAsPack(ids []oid) error {
 		f.Close()
 		r.t.Unlink(name)
 	}()
-	if err := r.writePack(f, ids); err != nil {
+	if err := from.writePack(f, ids); err != nil {
 		return err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {

@@ -67,7 +67,7 @@ func TestGrepAndMore(t *testing.T) {
 		frob
 		stats
 	`)
-	fsck(t, b, "/work")
+	fsck(t, b, "/task")
 }
 
 func TestArchive(t *testing.T) {

@@ -71,7 +71,7 @@ func TestMergeClean(t *testing.T) {
 		for-each-ref --format=%(refname:short)%(objectname:short)
 		r .git/HEAD
 	`)
-	fsck(t, b, "/work")
+	fsck(t, b, "/task")
 }
 
 func TestMergeConflict(t *testing.T) {
@@ -129,7 +129,7 @@ func TestMergeConflict(t *testing.T) {
 		log --merges --oneline
 		log --no-merges --oneline
 	`)
-	fsck(t, b, "/work")
+	fsck(t, b, "/task")
 }
 
 func TestMergeRenames(t *testing.T) {
@@ -223,5 +223,5 @@ func TestPicks(t *testing.T) {
 		revert -n HEAD
 		status -s
 	`)
-	fsck(t, b, "/work")
+	fsck(t, b, "/task")
 }

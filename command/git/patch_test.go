@@ -47,5 +47,5 @@ func TestPatches(t *testing.T) {
 		apply <<< diff --git a/.git/hooks/x b/.git/hooks/x\nnew file mode 100755\n--- /dev/null\n+++ b/.git/hooks/x\n@@ -0,0 +1 @@\n+0\n
 		apply nope
 	`)
-	fsck(t, b, "/work")
+	fsck(t, b, "/task")
 }

@@ -40,7 +40,7 @@ func TestStash(t *testing.T) {
 		stash pop
 		log --oneline --all
 	`)
-	fsck(t, b, "/work")
+	fsck(t, b, "/task")
 }
 
 func TestRebase(t *testing.T) {
@@ -88,5 +88,5 @@ func TestRebase(t *testing.T) {
 		rebase --skip
 		rebase --quit
 	`)
-	fsck(t, b, "/work")
+	fsck(t, b, "/task")
 }

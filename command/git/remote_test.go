@@ -127,7 +127,7 @@ func TestRemotesLocal(t *testing.T) {
 		fetch origin nope
 		fetch origin main
 	`)
-	for _, d := range []string{"/work/a", "/work/b", "/work/c.git", "/work/d", "/work/g"} {
+	for _, d := range []string{"/task/a", "/task/b", "/task/c.git", "/task/d", "/task/g"} {
 		fsck(t, b, d)
 	}
 }
@@ -141,14 +141,14 @@ func TestShallow(t *testing.T) {
 		commit -q --allow-empty -m two
 		commit -q --allow-empty -m three
 		cd .
-		clone -q --depth 1 file:///work/a b
+		clone -q --depth 1 file:///task/a b
 		cd b
 		rev-parse --is-shallow-repository
 		log --oneline
 		fetch -q --unshallow
 		log --oneline
 	`)
-	fsck(t, b, "/work/b")
+	fsck(t, b, "/task/b")
 }
 
 // server serves the repositories of a folder with the machine's own git.
@@ -200,7 +200,7 @@ func TestHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := boxWorld{t, box}
-	b.file('m', "/work", "")
+	b.file('m', "/task", "")
 	run := func(want int, dir string, args ...string) string {
 		t.Helper()
 		o, e, status := b.git(args, baseEnv(5), dir, "")
@@ -214,7 +214,7 @@ func TestHTTP(t *testing.T) {
 	if got := run(0, "c", "rev-list", "--count", "HEAD"); got != "30\n" {
 		t.Errorf("%q commits", got)
 	}
-	fsck(t, b, "/work/c")
+	fsck(t, b, "/task/c")
 	b.file('w', "c/new", "new\n")
 	run(0, "c", "add", ".")
 	run(0, "c", "commit", "-qm", "from the sandbox")
@@ -235,7 +235,7 @@ func TestHTTP(t *testing.T) {
 	if got := run(0, "s", "rev-list", "--count", "HEAD"); got != "2\n" {
 		t.Errorf("shallow clone has %q commits", got)
 	}
-	fsck(t, b, "/work/s")
+	fsck(t, b, "/task/s")
 	run(0, "s", "fetch", "-q", "--unshallow")
 	if got := run(0, "s", "rev-list", "--count", "HEAD"); got != "32\n" {
 		t.Errorf("after unshallow %q commits", got)

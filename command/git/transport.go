@@ -3,7 +3,6 @@ package git
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"sort"
 	"strings"
@@ -252,26 +251,7 @@ func (r *repo) copyObjects(from *repo, ids []oid) error {
 		}
 		return nil
 	}
-	dir := r.common + "/objects/pack"
-	if err := r.mkdirAll(dir); err != nil {
-		return err
-	}
-	name, f, err := r.t.TempFile(dir, "tmp_send_", 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		f.Close()
-		r.t.Unlink(name)
-	}()
-	if err := from.writePack(f, ids); err != nil {
-		return err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	_, err = r.receivePack(f)
-	return err
+	return r.copyAsPack(from, ids)
 }
 
 func (l *localTransport) push(updates []*refUpdate) error {

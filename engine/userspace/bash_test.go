@@ -65,7 +65,7 @@ func compare(t *testing.T, path, script string, deviates bool, reason string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, Options{Env: real.Env, Volumes: []vfs.Mount{{Path: "/work", FS: fs}}, Dir: "/work"})
+	s := open(t, Options{Env: real.Env, Volumes: []vfs.Mount{{Path: "/task", FS: fs}}, Dir: "/task"})
 	got, errOut, status, err := run(t, s, bash(script))
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func guest(code ...any) string {
 func withPrograms(t *testing.T, files map[string]string) *Sandbox {
 	t.Helper()
 	g := NewGuests(GuestOptions{CacheDir: t.TempDir()})
-	s, err := New(context.Background(), Options{Commands: g, Volumes: []engine.Volume{{Path: "/work", FS: memfs.New(memfs.Options{Mode: 0o777})}}, Dir: "/work"})
+	s, err := New(context.Background(), Options{Commands: g, Volumes: []engine.Volume{{Path: "/task", FS: memfs.New(memfs.Options{Mode: 0o777})}}, Dir: "/task"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func withPrograms(t *testing.T, files map[string]string) *Sandbox {
 		}
 	})
 	for name, text := range files {
-		f, err := s.Namespace().Open(context.Background(), vfs.Cred{UID: UID, GID: GID}, "/work", name, syscall.O_WRONLY|syscall.O_CREAT, 0o755)
+		f, err := s.Namespace().Open(context.Background(), vfs.Cred{UID: UID, GID: GID}, "/task", name, syscall.O_WRONLY|syscall.O_CREAT, 0o755)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestModulesAsPrograms(t *testing.T) {
 	})
 	for _, c := range []struct{ script, out, err string }{
 		{`./hello; echo $?`, "hello\n7\n", ""},
-		{`PATH=/work:$PATH; hello | tr a-z A-Z; hello && echo no; for i in 1 2 3; do hello; done >x; wc -l <x`, "HELLO\nhello\n3\n", ""},
+		{`PATH=/task:$PATH; hello | tr a-z A-Z; hello && echo no; for i in 1 2 3; do hello; done >x; wc -l <x`, "HELLO\nhello\n3\n", ""},
 		{`mkdir d; cp hello d/; cd d; env ./hello; ln -s ../hello l; ./l; chmod 111 hello; ./hello`, "hello\nhello\nhello\n", ""},
 		{`chmod 644 hello; ./hello; echo $?; chmod 755 hello`, "126\n", "bash: line 1: ./hello: Permission denied\n"},
 		{`timeout 0.2 ./loop; echo $?; ./neighbour`, "124\nhere\n", ""},

@@ -20,7 +20,7 @@ func file(t *testing.T, s *Sandbox, name, text string) string {
 	t.Helper()
 	cred := vfs.Cred{UID: UID, GID: GID}
 	if text != "" {
-		f, err := s.Namespace().Open(context.Background(), cred, "/work", name, syscall.O_WRONLY|syscall.O_CREAT, 0o644)
+		f, err := s.Namespace().Open(context.Background(), cred, "/task", name, syscall.O_WRONLY|syscall.O_CREAT, 0o644)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func file(t *testing.T, s *Sandbox, name, text string) string {
 		f.Write([]byte(text))
 		return text
 	}
-	f, err := s.Namespace().Open(context.Background(), cred, "/work", name, syscall.O_RDONLY, 0)
+	f, err := s.Namespace().Open(context.Background(), cred, "/task", name, syscall.O_RDONLY, 0)
 	if err != nil {
 		return ""
 	}
@@ -56,7 +56,7 @@ func TestHibernatePython(t *testing.T) {
 	}
 	e, g := boot()
 	defer g.Close()
-	in, err := e.Boot(ctx, engine.Spec{Identity: engine.Identity{ID: "one"}, Volumes: []engine.Volume{{Path: "/work", FS: fs}}, Dir: "/work"})
+	in, err := e.Boot(ctx, engine.Spec{Identity: engine.Identity{ID: "one"}, Volumes: []engine.Volume{{Path: "/task", FS: fs}}, Dir: "/task"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestHibernatePython(t *testing.T) {
 		t.Fatal(err)
 	}
 	var saved bytes.Buffer
-	if err := im.Save(ctx, &saved, []engine.Volume{{Path: "/work", FS: copied}}); err != nil {
+	if err := im.Save(ctx, &saved, []engine.Volume{{Path: "/task", FS: copied}}); err != nil {
 		t.Fatal(err)
 	}
 	im.Close()
@@ -101,7 +101,7 @@ func TestHibernatePython(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	in2, err := again.Start(ctx, engine.Identity{ID: "two"}, []engine.Volume{{Path: "/work", FS: copied}})
+	in2, err := again.Start(ctx, engine.Identity{ID: "two"}, []engine.Volume{{Path: "/task", FS: copied}})
 	if err != nil {
 		t.Fatal(err)
 	}

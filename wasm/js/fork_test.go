@@ -22,7 +22,7 @@ const fd = fs.openSync('/tmp/out', 'w'); let n = 0; fs.writeSync(fd, 'begun\n');
 const before = Math.random();
 const wait = setInterval(() => { if (!fs.existsSync('/tmp/go')) return; clearInterval(wait); let s = 0; for (let i = 0; i < 1e5; i++) s += i % 7;
   fs.writeSync(fd, JSON.stringify([state, state.map.get('k'), s, fs.readFileSync('/tmp/go', 'utf8'), before !== Math.random()]) + '\n'); fs.writeSync(fd, String(Math.random()) + '\n'); process.exit(3); }, 1);`)
-	p, _, errOut := b.start("/work", "", "node", "/t/live.js")
+	p, _, errOut := b.start("/task", "", "node", "/t/live.js")
 	until(t, b.s, "/tmp/out", "begun\n")
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -8,7 +8,6 @@ package js
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -135,23 +134,7 @@ func ended(p *proc.Process, result []uint64, err error) int {
 	if err == nil {
 		return int(int32(result[0])) & 0xff
 	}
-	var exit *wasm.ExitError
-	var trap *wasm.TrapError
-	var killed *wasm.KilledError
-	var other *wasm.ExecError
-	switch {
-	case errors.As(err, &exit):
-		return exit.Status
-	case errors.As(err, &other):
-		return other.Run(p)
-	case errors.As(err, &killed):
-		return 128 + killed.Signal
-	case errors.As(err, &trap):
-		fmt.Fprintf(p.Stderr(), "FATAL ERROR: %v\n", err)
-		return wasm.TrapStatus
-	}
-	fmt.Fprintf(p.Stderr(), "%s: %v\n", p.Args()[0], err)
-	return 126
+	return wasm.Ended(p, err, "FATAL ERROR")
 }
 
 // initialise makes the snapshot, in a sandbox of its own that has nothing.

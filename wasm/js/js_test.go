@@ -56,7 +56,7 @@ func newBox(t testing.TB, limits proc.Limits) *box {
 	}
 	ctx, root := context.Background(), vfs.Cred{}
 	ns := vfs.NewNamespace(vfs.Mount{FS: memfs.New(memfs.Options{}), Special: proc.OpenSpecial})
-	for _, d := range []string{"/bin", "/dev", "/etc", "/tmp", "/usr", "/t", "/work", "/proc"} {
+	for _, d := range []string{"/bin", "/dev", "/etc", "/tmp", "/usr", "/t", "/task", "/proc"} {
 		if err := ns.Mkdir(ctx, root, "", d, 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func (o *output) String() string {
 func (b *box) start(dir, stdin string, args ...string) (p *proc.Process, out, errOut *output) {
 	b.t.Helper()
 	out, errOut = &output{}, &output{}
-	p, err := b.s.NewProcess(proc.Root{Args: args, Dir: dir, Env: []string{"PATH=/bin", "HOME=/work"}, Files: map[int]vfs.File{
+	p, err := b.s.NewProcess(proc.Root{Args: args, Dir: dir, Env: []string{"PATH=/bin", "HOME=/task"}, Files: map[int]vfs.File{
 		0: proc.NewInput(strings.NewReader(stdin), false), 1: b.s.NewOutput(out, false), 2: b.s.NewOutput(errOut, false)}})
 	if err != nil {
 		b.t.Fatal(err)

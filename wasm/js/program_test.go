@@ -122,7 +122,7 @@ func TestPrograms(t *testing.T) {
 // What a script can do to itself is its own end, and no one else's.
 func TestContained(t *testing.T) {
 	b := newBox(t, proc.Limits{SandboxMemory: 1 << 30})
-	p, _, _ := b.start("/work", "", "node", "-e", "for (;;);")
+	p, _, _ := b.start("/task", "", "node", "-e", "for (;;);")
 	time.Sleep(100 * time.Millisecond)
 	p.Post(proc.SIGTERM)
 	<-p.Done()
@@ -137,11 +137,11 @@ func TestContained(t *testing.T) {
 		"bad fd":     "require('fs').closeSync(77)",
 		"deep parse": "eval('['.repeat(3e5))",
 	} {
-		if _, errOut, status := b.run("/work", "", "node", "-e", script); status == 0 || errOut == "" && name != "regex" {
+		if _, errOut, status := b.run("/task", "", "node", "-e", script); status == 0 || errOut == "" && name != "regex" {
 			t.Errorf("%s: status %d, %q", name, status, errOut)
 		}
 	}
-	if out, _, status := b.run("/work", "", "node", "-p", "1 + 1"); out != "2\n" || status != 0 {
+	if out, _, status := b.run("/task", "", "node", "-p", "1 + 1"); out != "2\n" || status != 0 {
 		t.Errorf("afterwards: %q, status %d", out, status)
 	}
 	if u := b.s.Usage(); u.Memory != 0 {
@@ -155,7 +155,7 @@ func TestApart(t *testing.T) {
 	script := "console.log(globalThis.left, Object.prototype.left, process.env.LEFT, Math.random(), require('crypto').randomUUID()); globalThis.left = 1; Object.prototype.left = 2; process.env.LEFT = 3; require('fs').left = 4"
 	seen := map[string]bool{}
 	for range 5 {
-		out, errOut, _ := b.run("/work", "", "node", "-e", script)
+		out, errOut, _ := b.run("/task", "", "node", "-e", script)
 		if !strings.HasPrefix(out, "undefined undefined undefined ") || seen[out] {
 			t.Errorf("%q, %q", out, errOut)
 		}
@@ -170,23 +170,23 @@ func TestQJS(t *testing.T) {
 		out  string
 	}{
 		{[]string{"-e", "print(1 + 1, typeof require, typeof Buffer)"}, "2 undefined undefined\n"},
-		{[]string{"--std", "-e", "std.out.puts('x\\n'); print(os.getcwd()[0]); std.printf('%05.1f|%-4s|%x\\n', 3.14159, 'ab', 255)"}, "x\n/work\n003.1|ab  |ff\n"},
+		{[]string{"--std", "-e", "std.out.puts('x\\n'); print(os.getcwd()[0]); std.printf('%05.1f|%-4s|%x\\n', 3.14159, 'ab', 255)"}, "x\n/task\n003.1|ab  |ff\n"},
 		{[]string{"-m", "-e", "print(import.meta.url.length > 0)"}, "true\n"},
 		{[]string{"--version"}, "0.17.0\n"},
 	} {
-		if out, errOut, status := b.run("/work", "", append([]string{"qjs"}, c.args...)...); out != c.out || status != 0 {
+		if out, errOut, status := b.run("/task", "", append([]string{"qjs"}, c.args...)...); out != c.out || status != 0 {
 			t.Errorf("%q: %q, %q, status %d", c.args, out, errOut, status)
 		}
 	}
-	if _, errOut, status := b.run("/work", "", "qjs", "-e", "throw new Error('no')"); status != 1 || !strings.HasPrefix(errOut, "Error: no\n    at ") {
+	if _, errOut, status := b.run("/task", "", "qjs", "-e", "throw new Error('no')"); status != 1 || !strings.HasPrefix(errOut, "Error: no\n    at ") {
 		t.Errorf("%q, status %d", errOut, status)
 	}
 }
 
 func BenchmarkNode(b *testing.B) {
 	box := newBox(b, proc.Limits{})
-	box.run("/work", "", "node", "-p", "1")
+	box.run("/task", "", "node", "-p", "1")
 	for b.Loop() {
-		box.run("/work", "", "node", "-p", "1")
+		box.run("/task", "", "node", "-p", "1")
 	}
 }

@@ -19,7 +19,7 @@ func TestREPL(t *testing.T) {
 	}
 	t.Cleanup(tty.Hangup)
 	f := tty.File()
-	p, err := b.s.NewProcess(proc.Root{Args: []string{"node"}, Dir: "/work", Env: []string{"PATH=/bin", "NO_COLOR=1"}, Files: map[int]vfs.File{0: f, 1: tty.File(), 2: tty.File()}})
+	p, err := b.s.NewProcess(proc.Root{Args: []string{"node"}, Dir: "/task", Env: []string{"PATH=/bin", "NO_COLOR=1"}, Files: map[int]vfs.File{0: f, 1: tty.File(), 2: tty.File()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func copyOf(t testing.TB, s *proc.Sandbox, im *proc.Image) *proc.Sandbox {
 
 func write(t testing.TB, s *proc.Sandbox, name, text string) {
 	t.Helper()
-	f, err := s.Namespace().Open(context.Background(), vfs.Cred{UID: 1000, GID: 1000, Umask: 0o022}, "/work", name, 0o102|0o1000, 0o666)
+	f, err := s.Namespace().Open(context.Background(), vfs.Cred{UID: 1000, GID: 1000, Umask: 0o022}, "/task", name, 0o102|0o1000, 0o666)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func write(t testing.TB, s *proc.Sandbox, name, text string) {
 }
 
 func read(s *proc.Sandbox, name string) string {
-	f, err := s.Namespace().Open(context.Background(), vfs.Cred{}, "/work", name, 0, 0)
+	f, err := s.Namespace().Open(context.Background(), vfs.Cred{}, "/task", name, 0, 0)
 	if err != nil {
 		return ""
 	}

@@ -88,7 +88,7 @@ func packages(t testing.TB) map[string][]byte {
 		"dep-1.5-py3-none-any.whl":                       wheel(t, "dep", "1.5", "version = '1.5'\n", nil),
 		"dep-2.0-py3-none-any.whl":                       wheel(t, "dep", "2.0", "version = '2.0'\n", nil),
 		"more-3-py3-none-any.whl":                        wheel(t, "more", "3", "version = '3'\n", nil),
-		"evil-1-py3-none-any.whl":                        wheel(t, "evil", "1", "", map[string]string{"../../../../../../../work/escaped": "x"}),
+		"evil-1-py3-none-any.whl":                        wheel(t, "evil", "1", "", map[string]string{"../../../../../../../task/escaped": "x"}),
 		"source-1.tar.gz":                                sdist(t),
 		"tagged-1-cp311-cp311-manylinux_2_17_x86_64.whl": []byte("not for this platform"),
 	}
@@ -193,10 +193,10 @@ func TestPip(t *testing.T) {
 		{"pip install tagged" + from, 1, []string{"No matching distribution found for tagged"}},
 		{"pip install source" + from, 1, []string{"only wheels can be installed (source-1.tar.gz isn't one)"}},
 		{"python3 -m venv env", 0, nil},
-		{"env/bin/pip --version", 0, []string{"from /work/env/lib/python3.11/site-packages/pip"}},
+		{"env/bin/pip --version", 0, []string{"from /task/env/lib/python3.11/site-packages/pip"}},
 		{"env/bin/python -m pip install demo --no-index -f .", 0, []string{"Successfully installed demo-1.2 dep-1.5"}},
 		{"env/bin/demo", 0, []string{"demo with 1.5"}},
-		{"env/bin/python -c import(sys);print(sys.prefix,sys.executable)", 0, []string{"/work/env /work/env/bin/python\n"}},
+		{"env/bin/python -c import(sys);print(sys.prefix,sys.executable)", 0, []string{"/task/env /task/env/bin/python\n"}},
 		{"pip install ./evil-1-py3-none-any.whl", 1, []string{"outside", "target directory"}},
 	} {
 		out, errOut, status := run(t, s, "", fields(c.args)...)

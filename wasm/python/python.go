@@ -9,7 +9,6 @@ package python
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -152,32 +151,11 @@ func (in *Interpreter) end(p *proc.Process, result []uint64, err error) int {
 	in.hangUp(p)
 	switch {
 	case err != nil:
-		return ended(p, err)
+		return wasm.Ended(p, err, "Fatal Python error")
 	case len(result) == 0:
 		return 0
 	}
 	return int(int32(result[0])) & 0xff
-}
-
-// ended returns the exit status of a process whose interpreter didn't return.
-func ended(p *proc.Process, err error) int {
-	var exit *wasm.ExitError
-	var trap *wasm.TrapError
-	var killed *wasm.KilledError
-	var other *wasm.ExecError
-	switch {
-	case errors.As(err, &exit):
-		return exit.Status
-	case errors.As(err, &other):
-		return other.Run(p)
-	case errors.As(err, &killed):
-		return 128 + killed.Signal
-	case errors.As(err, &trap):
-		fmt.Fprintf(p.Stderr(), "Fatal Python error: %v\n", err)
-		return wasm.TrapStatus
-	}
-	fmt.Fprintf(p.Stderr(), "%s: %v\n", p.Args()[0], err)
-	return 126
 }
 
 // where returns what sys.executable is to be.

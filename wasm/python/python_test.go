@@ -91,7 +91,7 @@ func sandboxWith(t testing.TB, o proc.Options) *proc.Sandbox {
 	fs := memfs.New(memfs.Options{})
 	ns := vfs.NewNamespace(vfs.Mount{FS: fs, Special: proc.OpenSpecial})
 	root := vfs.Cred{}
-	for _, d := range []string{"/bin", "/dev", "/etc", "/home", "/home/user", "/tmp", "/usr", "/usr/lib", "/usr/lib/python3.11", "/work"} {
+	for _, d := range []string{"/bin", "/dev", "/etc", "/home", "/home/user", "/tmp", "/usr", "/usr/lib", "/usr/lib/python3.11", "/task"} {
 		if err := ns.Mkdir(ctx, root, "", d, 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func start(t testing.TB, s *proc.Sandbox, o io.Writer, stdin string, args ...str
 
 // rootOf describes a process without a parent.
 func rootOf(s *proc.Sandbox, o, e io.Writer, stdin string, args ...string) proc.Root {
-	return proc.Root{Args: args, Dir: "/work", Env: []string{"PATH=/bin", "HOME=/home/user"}, Cred: vfs.Cred{UID: 1000, GID: 1000, Umask: 0o022},
+	return proc.Root{Args: args, Dir: "/task", Env: []string{"PATH=/bin", "HOME=/home/user"}, Cred: vfs.Cred{UID: 1000, GID: 1000, Umask: 0o022},
 		Files: map[int]vfs.File{0: proc.NewInput(strings.NewReader(stdin), false), 1: s.NewOutput(o, false), 2: s.NewOutput(e, false)}}
 }
 
@@ -222,7 +222,7 @@ func TestCommandLine(t *testing.T) {
 		{args: "-h", out: "usage: python3 [option] ... [-c cmd | -m mod | file | -] [arg] ...\n"},
 		{args: "-Z", err: "Unknown option: -Z", status: 2},
 		{args: "-c", err: "Argument expected for the -c option", status: 2},
-		{args: "nope.py", err: "can't open file '/work/nope.py': [Errno 2] No such file or directory", status: 2},
+		{args: "nope.py", err: "can't open file '/task/nope.py': [Errno 2] No such file or directory", status: 2},
 		{args: "-m|nope", err: "No module named nope", status: 1},
 		{args: "-m|json.tool", stdin: "[1]", out: "[\n    1\n]\n"},
 		{args: "-I|-c|import sys; print(sys.flags.isolated, sys.path[0])", out: "1 /usr/lib/python311.zip\n"},
