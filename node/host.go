@@ -1,0 +1,181 @@
+package node
+
+import (
+	"context"
+	"io"
+	"net"
+	"time"
+
+	"agentrun.dev/api"
+	"agentrun.dev/engine"
+	"agentrun.dev/volume"
+)
+
+// Host is what control asks of a node, whether it is this process' own (Local) or far away (package node/rpc). Ids and
+// epochs are control's: to do what was done already, for the same id and epoch, changes nothing and succeeds; a request
+// of an older epoch is errs.Conflict. errs.NotFound says that the node doesn't have the sandbox or image, errs.Unavailable
+// that it can't now.
+type Host interface {
+	// Info tells what the node is and has.
+	Info(ctx context.Context) (*Info, error)
+
+	// Build makes an image: a sandbox as Spec says, its Init run to the end, captured with its volumes and kept on disk.
+	// What init writes goes to log. An error whose kind is errs.Invalid is the template's own: an init line that failed.
+	Build(ctx context.Context, b Build, log io.Writer) error
+	// Images lists those that are held.
+	Images(ctx context.Context) ([]string, error)
+	// DropImage forgets one; sandboxes that came from it go on. A missing one is fine.
+	DropImage(ctx context.Context, image string) error
+
+	// Start makes a sandbox of an image, that waits to be claimed or is claimed at once.
+	Start(ctx context.Context, s Start) (*Running, error)
+	// Claim gives a sandbox that waits its identity: it is as if it had been started with it.
+	Claim(ctx context.Context, id string, epoch uint64, c Claim) error
+	// Fork makes children of a running sandbox at one instant, all or none.
+	Fork(ctx context.Context, id string, f Fork) ([]*Running, error)
+	// Hibernate saves a sandbox to disk and ends it here; what it saved is durable when it returns.
+	Hibernate(ctx context.Context, id string) error
+	// Wake resumes a sandbox that hibernates, under a new epoch. c replaces what it was claimed with: secrets aren't saved.
+	Wake(ctx context.Context, id string, epoch uint64, c Claim) (*Running, error)
+	// End ends a sandbox, running or asleep, and deletes what was made for it. A missing one is fine.
+	End(ctx context.Context, id string) error
+	// Status tells of every sandbox that is here, running or asleep.
+	Status(ctx context.Context) ([]Status, error)
+	// Usage returns the bytes that only this sandbox's volumes hold. It costs more than Status.
+	Usage(ctx context.Context, id string) (storage int64, err error)
+
+	// Exec starts a command in a running sandbox. ctx bounds the start only; Process.Wait, what follows.
+	Exec(ctx context.Context, id string, c engine.Cmd) (engine.Process, error)
+	// Code runs a text, as api.Run has it, to its end.
+	Code(ctx context.Context, id string, c Code) (*CodeResult, error)
+	// Processes lists commands that were started and haven't ended; Signal sends one of them a signal.
+	Processes(ctx context.Context, id string) ([]engine.Running, error)
+	Signal(ctx context.Context, id string, pid, sig int) error
+	// Attach takes up the output of a command that runs, as engine.Attacher has it.
+	Attach(ctx context.Context, id string, pid int, c engine.Cmd) (engine.Process, error)
+	// Files are the sandbox's files.
+	Files(ctx context.Context, id string) (Files, error)
+	// Dial connects to a server inside the sandbox that listens on a port. None there is errs.Unavailable.
+	Dial(ctx context.Context, id string, port int) (net.Conn, error)
+
+	// Snapshot forks the buckets of a sandbox's durable volumes at one instant into buckets that stay, named prefix-VOLUME;
+	// it returns them by path.
+	Snapshot(ctx context.Context, id, prefix string) (map[string]string, error)
+	// Diff yields what differs in sandbox b from a, by path: both of this node; b empty means what changed in a since it was
+	// forked or claimed.
+	Diff(ctx context.Context, a, b string, paths []string, yield func(api.FileChange) error) error
+	// Merge merges the files of a sandbox into another of this node.
+	Merge(ctx context.Context, source, target string, m api.MergeSandbox) (*api.FileMerge, error)
+}
+
+// Info describes a node.
+type Info struct {
+	Name      string
+	Version   string
+	Engines   map[string]string // by name: "" if it works, or why not
+	Max       int               // sandboxes; 0: as memory allows
+	CPUs      int
+	Memory    int64 // bytes
+	Free      int64 // of them
+	Sandboxes int
+}
+
+// Build describes an image to make.
+type Build struct {
+	Image   string // its name: of a template and version, of a–z, 0–9, '-', '.' and '@'
+	Spec    Spec
+	Init    []string // shell lines
+	Network []string // rules for Init only
+	Timeout time.Duration
+}
+
+// Start describes a sandbox to start.
+type Start struct {
+	ID, Name string
+	Epoch    uint64
+	Image    string
+	// Volumes replace those of the image with the same path, or are added: private mounts, snapshots.
+	Volumes []volume.Spec
+	Claim   *Claim // nil: it waits to be claimed
+}
+
+// Claim is what a sandbox is given when somebody takes it. Nothing of it is ever part of an image that is saved.
+type Claim struct {
+	Env     []string      // NAME=VALUE, secrets among them, of every command from now on
+	Network []string      // rules of what may be connected to, as package egress has them; none: nothing
+	Volumes []volume.Spec // mounted now, at paths where nothing is: private mounts
+	Budget  Budget
+}
+
+// Budget bounds what a sandbox may still use; 0 is no bound.
+type Budget struct {
+	CPU     time.Duration
+	Network int64 // bytes
+}
+
+// Fork describes forks to make. Children come in the order of IDs.
+type Fork struct {
+	IDs, Names []string
+	Epoch      uint64  // of the parent; the children's is 1
+	Claims     []Claim // one for each, or one for all
+	Kill       bool
+}
+
+// Running tells of a sandbox that was just started.
+type Running struct {
+	ID      string
+	Volumes []Mounted
+	Took    time.Duration
+}
+
+// Mounted is a volume as it is.
+type Mounted struct {
+	Spec   volume.Spec
+	Bucket string // empty for one in memory
+}
+
+// Status tells of a sandbox.
+type Status struct {
+	ID                    string
+	Epoch                 uint64
+	Asleep, Claimed       bool
+	Started               time.Time
+	Used                  time.Time // when it last did something for somebody, or was connected to
+	NetworkIn, NetworkOut int64
+	engine.Stats
+}
+
+// Code is a text to run; see api.Run.
+type Code struct {
+	Text           string
+	Language       string // the sandbox's own decides when empty
+	Default        string // the sandbox's own
+	Session        string
+	Env            []string
+	Dir            string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
+// CodeResult is how a text ended.
+type CodeResult struct {
+	Language string // as what it ran
+	Status   int
+	Result   string // of the last expression
+}
+
+// Files are the files of a sandbox as its user sees them. Paths are absolute or begin at the start directory.
+type Files interface {
+	Stat(ctx context.Context, path string) (*api.FileInfo, error)
+	// List returns entries beneath a directory, depth levels deep, in order of path, after a path.
+	List(ctx context.Context, path string, depth, limit int, after string) (files []api.FileInfo, more bool, err error)
+	// Open reads a file from an offset. What comes is what the file held when it was opened, or what is written meanwhile.
+	Open(ctx context.Context, path string, offset int64) (io.ReadCloser, *api.FileInfo, error)
+	// Write replaces a file, or makes it and the directories above it, once all of r was read; after an error nothing has changed.
+	Write(ctx context.Context, path string, mode uint32, r io.Reader) (*api.FileInfo, error)
+	Mkdir(ctx context.Context, path string, mode uint32) error
+	Remove(ctx context.Context, path string, recursive bool) error
+	Move(ctx context.Context, from, to string) error
+	// Watch tells of changes at or beneath a path until ctx is done. It calls ready once nothing that follows is missed.
+	Watch(ctx context.Context, path string, recursive bool, ready func(), event func(api.FileEvent) error) error
+}
