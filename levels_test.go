@@ -25,7 +25,6 @@ var levels = map[string]int{
 	"engine":  6,
 	"node":    7,
 	"control": 8,
-	"control": 8,
 	"serve":   9, "operator": 9,
 	"cmd":      10,
 	"test":     11, // end-to-end tests and benchmarks use whatever they test
