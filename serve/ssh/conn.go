@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"context"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -137,7 +138,7 @@ func (c *conn) channel(nc ssh.NewChannel, sessions *sync.WaitGroup) {
 	}
 	sessions.Go(func() {
 		defer c.open.Add(-1)
-		(&session{c: c, ch: &activity{ch, c.counted}}).run(requests)
+		(&session{c: c, ch: &activity{Channel: ch, c: c.counted}}).run(requests)
 	})
 }
 
@@ -191,7 +192,8 @@ func (c *countingConn) Write(b []byte) (int, error) {
 // activity is a session's channel that notes when something moves. Questions whether the client is there don't count.
 type activity struct {
 	ssh.Channel
-	c *countingConn
+	c      *countingConn
+	unread atomic.Bool // the client has closed what it would write output to: it drops what still comes
 }
 
 func (a *activity) Read(b []byte) (int, error) {
@@ -200,7 +202,11 @@ func (a *activity) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Write fails once nobody reads, so that `ssh HOST yes | head -1` ends by PIPE.
 func (a *activity) Write(b []byte) (int, error) {
+	if a.unread.Load() {
+		return 0, io.ErrClosedPipe
+	}
 	a.c.last.Store(time.Now().UnixNano())
 	return a.Channel.Write(b)
 }

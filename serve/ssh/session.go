@@ -80,6 +80,8 @@ func (s *session) run(requests <-chan *ssh.Request) {
 				}()
 				continue
 			}
+		case "eow@openssh.com":
+			s.ch.unread.Store(true)
 		case "auth-agent-req@openssh.com", "x11-req":
 			s.c.s.metrics.refused.Add(1)
 			s.refuse(r.Type)
@@ -261,10 +263,9 @@ func (s *session) execute(ctx context.Context, args []string, kind string) {
 	if err != nil {
 		s.say(err)
 	}
-	_ = s.ch.CloseWrite()
 	if t, ok := p.(interface{ Signaled() int }); ok && err == nil {
 		if name := nameOf(t.Signaled()); name != "" {
-			_, _ = s.ch.SendRequest("exit-signal", false, ssh.Marshal(exitSignal{Name: name}))
+			s.end("exit-signal", ssh.Marshal(exitSignal{Name: name}))
 			return
 		}
 	}
@@ -274,8 +275,13 @@ func (s *session) execute(ctx context.Context, args []string, kind string) {
 // exitFailed is the status of a session in which nothing could run, as ssh's own is.
 const exitFailed = 255
 
-func (s *session) exit(status int) {
-	_, _ = s.ch.SendRequest("exit-status", false, ssh.Marshal(exitStatus{uint32(status)}))
+func (s *session) exit(status int) { s.end("exit-status", ssh.Marshal(exitStatus{uint32(status)})) }
+
+// end tells how the command ended, then that there is no more output. Not the other way round: a client that has sent all
+// of its input closes the channel once it has all output, and nothing is heard on a closed channel.
+func (s *session) end(request string, payload []byte) {
+	_, _ = s.ch.SendRequest(request, false, payload)
+	_ = s.ch.CloseWrite()
 }
 
 // nameOf returns the protocol's name for a signal that ended a command, "" for none.

@@ -307,6 +307,36 @@ func TestSignals(t *testing.T) {
 	expect(t, c, "while kill -0 $(cat /tmp/pid) 2>/dev/null; do sleep 0.01; done; echo ended", "ended\n")
 }
 
+// TestUnread is about a client that closes what it would write output to, as with `ssh HOST yes | head -1`.
+func TestUnread(t *testing.T) {
+	h := start(t, nil)
+	ch, requests, err := h.connect("x").OpenChannel("session", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ch.Close()
+	if ok, err := ch.SendRequest("exec", true, xssh.Marshal(struct{ Command string }{"yes"})); err != nil || !ok {
+		t.Fatalf("exec: %v, %v", ok, err)
+	}
+	if _, err := io.ReadFull(ch, make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ch.SendRequest("eow@openssh.com", false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, ch); err != nil {
+		t.Fatal(err)
+	}
+	var how struct {
+		Name       string
+		Core       bool
+		Text, Lang string
+	}
+	if r := <-requests; r == nil || r.Type != "exit-signal" || xssh.Unmarshal(r.Payload, &how) != nil || how.Name != "PIPE" {
+		t.Errorf("yes without a reader: %+v, %+v", r, how)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	h := start(t, nil)
 	c := h.connect("x")

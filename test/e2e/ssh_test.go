@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,9 +36,13 @@ func startSSH(t *testing.T, data, port string, more ...string) *remote {
 	server := harness.StartKind(t, harness.AgentRun, data, args...)
 	r := &remote{script: &script{harness.NewSession(t, server), t}, port: port, bin: harness.Binary(t)}
 	// The host's key is learnt by the first connection, and another one is refused from then on.
-	r.options = []string{"-F", "none", "-o", "StrictHostKeyChecking=accept-new", "-o", "UserKnownHostsFile=" + filepath.Join(data, "known_hosts"), "-o", "LogLevel=ERROR", "-o", "BatchMode=yes"}
+	r.options = []string{"-F", "none", "-o", "StrictHostKeyChecking=accept-new", "-o", "UserKnownHostsFile=" + filepath.Join(data, "known_hosts"), "-o", "BatchMode=yes"}
 	return r
 }
+
+// quiet and verbose are what ssh says on its standard error: what a user sees, or all that it does, for where only a failure
+// shows it. Of two ssh takes the first.
+var quiet, verbose = []string{"-o", "LogLevel=ERROR"}, []string{"-o", "LogLevel=DEBUG2"}
 
 // port returns one that nothing listens on.
 func port(t *testing.T) string {
@@ -63,11 +68,12 @@ func (r *remote) step(name string, f func(r *remote)) {
 
 // ssh is the command line of ssh up to the host.
 func (r *remote) ssh(user string, more ...string) []string {
-	return append(append(append([]string{"-p", r.port}, r.options...), more...), user+"@127.0.0.1")
+	return slices.Concat([]string{"-p", r.port}, r.options, more, quiet, []string{user + "@127.0.0.1"})
 }
 
+// copies is the command line of scp and sftp.
 func (r *remote) copies(args ...string) []string {
-	return append(append([]string{"-P", r.port}, r.options...), args...)
+	return slices.Concat([]string{"-P", r.port}, r.options, verbose, args)
 }
 
 // forks lists the buckets that sessions have.
@@ -230,13 +236,21 @@ func (r *remote) master(user string) []string {
 		r.t.Cleanup(func() { os.RemoveAll(dir) })
 		socket = filepath.Join(dir, "c")
 	}
-	options := append([]string{"-o", "ControlPath=" + socket, "-o", "Port=" + r.port}, r.options...)
+	options := slices.Concat([]string{"-o", "ControlPath=" + socket, "-o", "Port=" + r.port}, r.options, verbose)
+	var said bytes.Buffer
 	cmd := exec.Command("ssh", append(append([]string{"-N", "-M"}, options...), user+"@127.0.0.1")...)
-	cmd.Dir, cmd.Env = r.Dir, r.Env
+	cmd.Dir, cmd.Env, cmd.Stderr = r.Dir, r.Env, &said
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	t := r.t
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if t.Failed() {
+			t.Logf("the shared connection:\n%s", said.Bytes()[max(0, said.Len()-8000):])
+		}
+	})
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(socket); err == nil {
 			return options
