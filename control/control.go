@@ -34,7 +34,17 @@ type Options struct {
 
 // Control is the service. All methods may be called concurrently.
 type Control struct {
-	o Options
+	o       Options
+	onces   onces   // requests with a key that are being done
+	timings timings // see Metrics
+}
+
+// now is the service's clock.
+func (c *Control) now() time.Time {
+	if c.o.Now != nil {
+		return c.o.Now()
+	}
+	return time.Now()
 }
 
 // Open reads the records. Nodes are added by Join; then Start begins to act on the records.
