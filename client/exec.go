@@ -26,9 +26,18 @@ type Streams struct {
 // Exec runs a command on the server and returns its exit status. When ctx ends, the command is killed. A Read of Stdin
 // that is blocked when the command ends is left behind.
 func (c *Client) Exec(ctx context.Context, e api.Exec, s Streams) (status int, err error) {
+	return c.exec(ctx, path("exec"), e, s)
+}
+
+// ExecIn runs a command in a sandbox, as Exec does over buckets. e has no mounts.
+func (c *Client) ExecIn(ctx context.Context, id string, e api.Exec, s Streams) (status int, err error) {
+	return c.exec(ctx, path("sandboxes", id, "exec"), e, s)
+}
+
+func (c *Client) exec(ctx context.Context, at string, e api.Exec, s Streams) (status int, err error) {
 	h := http.Header{}
 	c.header(h)
-	u := c.base.String() + path("exec")
+	u := c.base.String() + at
 	conn, resp, err := websocket.Dial(ctx, u, &websocket.DialOptions{HTTPClient: c.http, HTTPHeader: h, Subprotocols: []string{api.ExecProtocol}})
 	if err != nil {
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
