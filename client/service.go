@@ -2,11 +2,15 @@ package client
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 
 	"agentrun.dev/api"
+	"agentrun.dev/errs"
 )
 
 // Page is a part of a list: at most Limit, what comes after Cursor. The zero value is the first page.
@@ -284,4 +288,82 @@ func (c *Client) Audit(ctx context.Context, after uint64, limit int) (*api.Audit
 // VerifyAudit checks the chain of the audit log.
 func (c *Client) VerifyAudit(ctx context.Context) (*api.AuditCheck, error) {
 	return get[api.AuditCheck](ctx, c, path("audit", "verify"), nil)
+}
+
+// Secrets lists secrets by name, without values.
+func (c *Client) Secrets(ctx context.Context, p Page) (*api.Secrets, error) {
+	return get[api.Secrets](ctx, c, path("secrets"), p.query(nil))
+}
+
+// PutSecret keeps values under a name, in place of those that it had.
+func (c *Client) PutSecret(ctx context.Context, name string, in api.Secret) (*api.Secret, error) {
+	return put[api.Secret](ctx, c, path("secrets", name), in)
+}
+
+// DeleteSecret forgets a secret.
+func (c *Client) DeleteSecret(ctx context.Context, name string) error {
+	return c.delete(ctx, path("secrets", name))
+}
+
+// Principals lists principals by name.
+func (c *Client) Principals(ctx context.Context, p Page) (*api.Principals, error) {
+	return get[api.Principals](ctx, c, path("principals"), p.query(nil))
+}
+
+// PutPrincipal makes a principal known, or changes it.
+func (c *Client) PutPrincipal(ctx context.Context, name string, in api.Principal) (*api.Principal, error) {
+	return put[api.Principal](ctx, c, path("principals", name), in)
+}
+
+// DeletePrincipal forgets a principal. Its keys are void from then on.
+func (c *Client) DeletePrincipal(ctx context.Context, name string) error {
+	return c.delete(ctx, path("principals", name))
+}
+
+// BuildLog yields the lines of a template's build, of the newest version where version is 0. With follow it goes on until the
+// build has ended.
+func (c *Client) BuildLog(ctx context.Context, name string, version int, follow bool, line func(*api.BuildLine) error) error {
+	q := url.Values{}
+	if version > 0 {
+		q.Set("version", strconv.Itoa(version))
+	}
+	if follow {
+		q.Set("follow", "true")
+	}
+	return lines(ctx, c, path("templates", name, "log"), q, line)
+}
+
+// Follow yields what happens after a position, as it happens, until ctx is done.
+func (c *Client) Follow(ctx context.Context, after uint64, sandbox, kind string, event func(*api.Event) error) error {
+	q := url.Values{"after": {strconv.FormatUint(after, 10)}, "follow": {"true"}}
+	if sandbox != "" {
+		q.Set("sandbox", sandbox)
+	}
+	if kind != "" {
+		q.Set("kind", kind)
+	}
+	return lines(ctx, c, path("events"), q, event)
+}
+
+// lines reads a stream of JSON values to its end. Empty lines say only that it goes on.
+func lines[T any](ctx context.Context, c *Client, at string, q url.Values, each func(*T) error) error {
+	resp, err := c.do(ctx, http.MethodGet, at, q, api.NDJSON, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	for dec := json.NewDecoder(resp.Body); ; {
+		v := new(T)
+		if err := dec.Decode(v); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			if ctx.Err() != nil {
+				return errs.New(errs.Canceled, "read answer", c.base.Host, context.Cause(ctx))
+			}
+			return errs.New(errs.Unavailable, "read answer", c.base.Host, err)
+		}
+		if err := each(v); err != nil {
+			return err
+		}
+	}
 }

@@ -200,6 +200,8 @@ command's own; 125 AgentRun itself failed, 126 the command can't be run, 127 the
 	root.AddCommand(a.buckets(), a.snapshots(), a.forks(), a.diff(), a.merge(), a.rebase(), a.keys(), a.usage(), a.cp(), a.env())
 	if a.Name == "agentrun" {
 		root.AddCommand(a.up(), a.gc(), a.fsck(), a.run(), a.shell(), a.version())
+		root.AddCommand(a.apply(), a.get(), a.deleteObjects(), a.templates(), a.pools(), a.claim(), a.sandboxes(), a.exec(),
+			a.logs(), a.events(), a.audit(), a.nodes(), a.secrets(), a.principals())
 	}
 	a.prepare(root)
 	return root

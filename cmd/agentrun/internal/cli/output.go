@@ -178,7 +178,10 @@ func (m *meter) update(p api.Progress) {
 		return
 	}
 	m.shown, m.last = true, now
-	text := p.Phase + " " + count(p.Done, "")
+	text := p.Phase
+	if p.Done > 0 || p.Total > 0 {
+		text += " " + count(p.Done, "")
+	}
 	if p.Total > 0 {
 		text += fmt.Sprintf(" of %s (%d %%)", count(p.Total, ""), p.Done*100/p.Total)
 	}
