@@ -104,3 +104,14 @@ func TestZgrep(t *testing.T) {
 		"zgrep needle a.gz", "zgrep -n needle a.gz b.gz", "zgrep needle plain a.gz", "zgrep -c fox a.gz", "zgrep -h needle a.gz b.gz", "zgrep nothing a.gz", "zgrep -i NEEDLE a.gz", "zgrep -e needle -e quick -c a.gz", "zgrep needle", "zgrep -l needle a.gz b.gz", "zgrep -q needle a.gz",
 	}})
 }
+
+func TestZdiff(t *testing.T) {
+	gz := func(text string) string { return pack(t, codec.Gzip, text) }
+	commandtest.Run(t, command.NewSet(nil), commandtest.Table{
+		Setup: []string{"f a.gz " + gz("one\ntwo\nthree\n"), "f a one\ntwo\nthree\n", "f b.gz " + gz("one\n2\nthree\n"), "f b one\n2\nthree\n", "f c.tgz " + gz("x\n"), "f bad.gz plain\n", "f cut.gz " + gz("one\ntwo\nthree\n")[:24]}, Stdin: gz("one\n2\nthree\n"), Loose: true,
+		Lines: []string{"zdiff a.gz b.gz", "zdiff a.gz", "zdiff b.gz a", "zdiff a b.gz", "zdiff a b", "zdiff -q a.gz b.gz", "zdiff -s a.gz a", "zdiff - a.gz", "zdiff -U 1 --label x --label y a.gz b.gz", "zdiff nope a", "zdiff a nope", "zdiff", "zdiff a", "zdiff a b c", "zdiff -- a.gz b.gz", "zdiff -y -W 20 a.gz b.gz",
+			"zcmp a.gz b.gz", "zcmp a.gz", "zcmp b.gz a", "zcmp -l a.gz b", "zcmp -s a.gz b.gz", "zcmp nope", "zcmp a.gz a", "zdiff -W",
+			"zless a.gz", "zless a.gz b.gz", "zless a b.gz", "zmore a.gz", "zmore a.gz b", "zless < a.gz"},
+		Differs: map[string]commandtest.Deviation{"zdiff cut.gz a": {Want: "gzip: cut.gz: unexpected EOF\n", Reason: "what is broken isn't compared"}},
+	})
+}

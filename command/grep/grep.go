@@ -152,11 +152,14 @@ func Egrep(t *tool.T) int { return run(t, 'E') }
 // Fgrep is grep -F.
 func Fgrep(t *tool.T) int { return run(t, 'F') }
 
-func run(t *tool.T, kind rune) int {
+// Rgrep is grep -r.
+func Rgrep(t *tool.T) int { return run(t, 'G', "-r") }
+
+func run(t *tool.T, kind rune, before ...string) int {
 	t.FailStatus(2)
 	sep := "--"
 	s := &searcher{t: t, kind: kind, delim: '\n', max: -1, label: "(standard input)", binary: "binary", dirs: "read", before: -1, after: -1, sep: &sep}
-	opts, operands := t.ParseArgs(&spec, digitOptions(t.Args()[1:]))
+	opts, operands := t.ParseArgs(&spec, digitOptions(append(before, t.Args()[1:]...)))
 	context := -1
 	for _, o := range opts {
 		if o.Key == 'C' {

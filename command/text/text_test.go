@@ -47,3 +47,21 @@ func TestIconv(t *testing.T) {
 		Lines: []string{"iconv -f ISO-8859-1 -t UTF-8 l1", "iconv -f utf-8 -t latin1", "iconv -f UTF-8 -t UTF-16LE u", "iconv -f UTF-8 -t UTF-16 u", "iconv -t UTF-16BE u", "iconv -t UTF-32 a", "iconv -f UTF-8 -t ASCII//TRANSLIT", "iconv -f UTF-8 -t ASCII//IGNORE", "iconv -c -t ASCII", "iconv -t ASCII a", "iconv bad", "iconv -c bad", "iconv cut", "iconv -f UTF-8 -t SHIFT_JIS jp", "iconv -t EUC-JP jp", "iconv -t ASCII//TRANSLIT q", "iconv -f nope u", "iconv -t nope u", "iconv -f nope -t nada u", "iconv nofile", "iconv -t CP1252 u", "iconv -o out -t latin1", "iconv -f latin1 -t koi8-r a", "iconv -f ASCII -t UTF-8 l1"},
 	})
 }
+
+func TestCol(t *testing.T) {
+	commandtest.Run(t, command.NewSet(nil), commandtest.Table{
+		Setup: []string{"f bold a\bab\bb _\bx_\by\n", "f tab a\tb        c  \n", "f cr ab\rcd\nx\n", "f end no newline", "f blank \n\n  \nx\n\n\n", "f so x\x0ey\x0fz\n", "f ctl \x01a\x02b\n", "f back a\b\b\bxyz\n", "f uni äö\b\bx\n", "f man N\bNA\bAM\bME\bE\n       _\bl_\bs - list\n", "f e "},
+		Lines: []string{"col < bold", "col -b < bold", "col -bx < tab", "col -x < tab", "col < tab", "col -h < tab", "col < cr", "col -b < cr", "col < end", "col < blank", "col < so", "col < ctl", "col -p < ctl", "col < back", "col -b < uni", "col < uni", "col -bx < man", "col -f < man", "col < e", "col -l 0 < e", "col -l x < e", "col a", "col -Z",
+			"colcrt tab", "colcrt nope", "colcrt -Z", "colcrt e"},
+		Differs: map[string]commandtest.Deviation{
+			"colcrt man":   {Want: "NAME\n       ls - list\n       --\n", Reason: "util-linux 2.38 doesn't go back at a backspace"},
+			"colcrt - man": {Want: "NAME\n       ls - list\n", Reason: "the same"},
+			"colcrt end":   {Want: "no newline\n", Reason: "lines end with newlines"},
+		},
+	})
+	deep := commandtest.Table{Setup: []string{"f up one\ntwo\x1b7three\n\x1b9half\n"}}
+	if r := deep.Sandbox(t, command.NewSet(nil), []string{"col"}, "one\ntwo\x1b7three\nx\n"); r.Stdout != "onethree\nt\bxwo\n" {
+		t.Errorf("reverse line feed: %q", r.Stdout)
+	}
+	deep.Survives(t, command.NewSet(nil), "colcrt", "up")
+}
