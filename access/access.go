@@ -1,9 +1,15 @@
-// Package access holds the keys that let a caller in, and decides what each of them may do.
+// Package access holds the keys that let a caller in, the principals that they act as, and decides what each of them may do.
 //
-// A key is an id and a secret. A root key may do everything. Any other key has grants: each names one bucket, by the
-// identity that no later bucket shares, and lets the key read there, or read and write objects. A grant never reaches
-// beyond the objects of its bucket: forking, snapshots, merging and settings are for root keys. A token is a key's id
-// and secret in one string, for protocols that send both.
+// A key is an id and a secret. A root key may do everything, as the principal root. A principal's key acts as that principal, within
+// its role. A key of neither kind has grants only: each names one bucket, by the identity that no later bucket shares, and lets the key
+// read there, or read and write objects. A grant never reaches beyond the objects of its bucket: forking, snapshots, merging
+// and settings are for root keys, and for principals that are operators. A token is a key's id and secret in one string, for protocols
+// that send both.
+//
+// A principal is a user, an agent or a service. Its role says what it may do at all. Its parent, if any, is on whose behalf it acts: it
+// never has more than the parent, whose things include its own. A caller is a principal in one request. The guard decides what a caller
+// may do with a thing, by the verb and by how they are related: the caller's own, shown to one of its teams, shown to all, or another's. Each
+// decision is in the audit log, a chain of hashes. A secret is values that sandboxes are given by name.
 package access
 
 import (
@@ -18,8 +24,9 @@ import (
 
 // Limits on keys; exceeding one is an errs.TooLarge or errs.Limit.
 const (
-	MaxName   = 255 // bytes in a key's name
-	MaxGrants = 100 // grants of one key
+	MaxName   = 255  // bytes in a key's name
+	MaxGrants = 100  // grants of one key
+	MaxKeys   = 1000 // keys of one principal
 )
 
 // Grant lets a key use the objects of one bucket. Name is what the bucket was called, for people to read.
@@ -37,6 +44,14 @@ type Key struct {
 	Grants     []Grant
 	Created    time.Time
 	Expires    time.Time // zero: never
+
+	// Principal is whom the key acts as, if it is one's: root keys act as RootPrincipal without saying so here.
+	Principal string
+	Role      string // at most this of the principal's role; "": all of it
+	// Sandbox is the id of the one that the key was made for, with grants on its buckets. It ends with the sandbox.
+	Sandbox string
+
+	buckets bool // its principal may do everything with buckets
 }
 
 // Action is what a caller wants to do.
@@ -57,12 +72,12 @@ func (a Action) String() string {
 }
 
 // Allows reports whether the key may do the action in a bucket. The zero bucket stands for the store as a whole, which
-// only root keys may touch.
+// only root keys and those of operators may touch.
 func (k *Key) Allows(a Action, bucket agentrun.RefID) bool {
 	if k == nil {
 		return false
 	}
-	if k.Root {
+	if k.Root || k.buckets {
 		return true
 	}
 	if bucket.IsZero() || (a != Read && a != Write) {

@@ -24,6 +24,10 @@ type record struct {
 	Grants  []recordGrant `json:"grants,omitempty"`
 	Created time.Time     `json:"created"`
 	Expires time.Time     `json:"expires,omitzero"`
+
+	Principal string `json:"principal,omitempty"`
+	Role      string `json:"role,omitempty"`
+	Sandbox   string `json:"sandbox,omitempty"`
 }
 
 type recordGrant struct {
@@ -31,6 +35,20 @@ type recordGrant struct {
 	Name   string `json:"name,omitempty"`
 	Write  bool   `json:"write,omitempty"`
 }
+
+// indexKey returns where a key is listed under its principal or sandbox; nil if it has neither.
+func indexKey(key *Key) []byte {
+	switch {
+	case key.Principal != "":
+		return append(principalKeys(key.Principal), key.ID...)
+	case key.Sandbox != "":
+		return append(sandboxKeys(key.Sandbox), key.ID...)
+	}
+	return nil
+}
+
+func principalKeys(name string) []byte { return []byte("a/i/p/" + name + "/") }
+func sandboxKeys(id string) []byte     { return []byte("a/i/s/" + id + "/") }
 
 func recordKey(id string) []byte { return append([]byte(prefix), id...) }
 
@@ -45,7 +63,8 @@ func validID(id string) bool {
 }
 
 func (k *Keys) encode(key *Key) ([]byte, error) {
-	r := record{Secret: key.Secret, Name: key.Name, Root: key.Root, Created: key.Created, Expires: key.Expires}
+	r := record{Secret: key.Secret, Name: key.Name, Root: key.Root, Created: key.Created, Expires: key.Expires,
+		Principal: key.Principal, Role: key.Role, Sandbox: key.Sandbox}
 	for _, g := range key.Grants {
 		r.Grants = append(r.Grants, recordGrant{g.Bucket.String(), g.Name, g.Write})
 	}
@@ -75,7 +94,8 @@ func (k *Keys) decode(id string, value []byte) (*Key, error) {
 	if err := json.Unmarshal(plain, &r); err != nil {
 		return nil, errs.New(errs.Corrupt, "read key", id, err)
 	}
-	key := &Key{ID: id, Secret: r.Secret, Name: r.Name, Root: r.Root, Created: r.Created, Expires: r.Expires}
+	key := &Key{ID: id, Secret: r.Secret, Name: r.Name, Root: r.Root, Created: r.Created, Expires: r.Expires,
+		Principal: r.Principal, Role: r.Role, Sandbox: r.Sandbox}
 	for _, g := range r.Grants {
 		ref, err := agentrun.ParseRefID(g.Bucket)
 		if err != nil {

@@ -171,6 +171,9 @@ func (s *server) authenticated(h handler) http.Handler {
 		if err != nil {
 			return err
 		}
+		if key.Sandbox != "" {
+			return errs.Msg(errs.Denied, "authenticate", "", "this key is for the buckets of a sandbox, over S3")
+		}
 		r.key = key
 		return h(w, r)
 	})

@@ -27,8 +27,12 @@ const (
 	roleAdmin     = "NamespaceAdmin"
 )
 
-// iam answers the calls about keys that Tigris' clients make of their IAM service. Only root keys get here.
+// iam answers the calls about keys that Tigris' clients make of their IAM service. They are for root keys: whoever manages
+// buckets only gets here, but no further.
 func (c *call) iam() error {
+	if !c.key.Root {
+		return fault.AccessDenied
+	}
 	data, err := c.readDocument(maxSettings)
 	if err != nil {
 		return err

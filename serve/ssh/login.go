@@ -54,6 +54,9 @@ func (a *Access) Login(ctx context.Context, c Credentials) (*Login, error) {
 	default:
 		err = errLogin
 	}
+	if err == nil && key.Sandbox != "" {
+		err = errLogin // it is for the buckets of that sandbox, and nothing else
+	}
 	if err != nil {
 		return nil, err
 	}
