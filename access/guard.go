@@ -2,7 +2,11 @@ package access
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strconv"
+	"sync"
+	"time"
 
 	"agentrun.dev/api"
 	"agentrun.dev/errs"
@@ -13,10 +17,37 @@ import (
 // The methods that are named after what they do to principals, keys, secrets and the log ask the guard themselves whether the caller may.
 type Guard struct {
 	keys *Keys
+	log  *trail
+
+	mu      sync.Mutex // of the count of those who were turned away at the door
+	window  time.Time
+	turned  int
+	skipped uint64
 }
 
-// NewGuard returns the guard of the callers that keys let in.
-func NewGuard(keys *Keys) *Guard { return &Guard{keys: keys} }
+// NewGuard opens the audit log and returns the guard of the callers that keys let in. A store has one guard.
+func NewGuard(ctx context.Context, keys *Keys, o AuditOptions) (*Guard, error) {
+	log, err := openTrail(ctx, keys, o)
+	if err != nil {
+		return nil, err
+	}
+	g := &Guard{keys: keys, log: log}
+	e := newEntry(System("start"), "audit.open", "audit")
+	e.Allowed, e.Rule = true, "system"
+	if err := log.add(ctx, e, true, true); err != nil {
+		return nil, errors.Join(err, g.Close(ctx))
+	}
+	log.retire()
+	return g, nil
+}
+
+// Close writes what the log has still to write. Nothing is allowed afterwards. A log whose last entry isn't audit.close, or in which
+// audit.open follows something else, is that of a process that was ended by force: looks of its last second may be missing.
+func (g *Guard) Close(ctx context.Context) error {
+	e := newEntry(System("stop"), "audit.close", "audit")
+	e.Time, e.Allowed, e.Rule = g.log.now().UTC(), true, "system"
+	return g.log.close(ctx, e)
+}
 
 // Check is nil if the caller may, else errs.Denied that names the rule (errs.NotFound where the caller mayn't know that the thing
 // exists). It returns once the decision is in the audit log durably, except for verbs that only look, which are there within a second.
@@ -26,7 +57,20 @@ func (g *Guard) Check(ctx context.Context, who *Caller, v Verb, t Thing) error {
 	if err != nil {
 		return err
 	}
+	if err := g.record(ctx, who, v, t, d.allowed, d.rule); err != nil {
+		return err
+	}
 	return d.err(v, t)
+}
+
+// record puts a decision into the log.
+func (g *Guard) record(ctx context.Context, who *Caller, v Verb, t Thing, allowed bool, rule string) error {
+	e := newEntry(who, string(v), t.name())
+	e.Allowed, e.Rule, e.Data = allowed, clean(who, rule, maxRule), t.data(who)
+	if err := g.log.add(ctx, e, !v.Looks(), v == SandboxEnd || v == SnapshotChange); err != nil {
+		return errs.New(errs.KindOf(err), string(v), printable(t.ID, maxThing), err)
+	}
+	return nil
 }
 
 // Sees reports, without a trace in the log, whether a thing is listed for the caller.
@@ -40,7 +84,7 @@ func (g *Guard) Sees(who *Caller, t Thing) bool {
 }
 
 func (g *Guard) decide(ctx context.Context, who *Caller, v Verb, t Thing) (decision, error) {
-	if g == nil || g.keys == nil {
+	if g == nil || g.log == nil {
 		return decision{}, errs.Msg(errs.Unavailable, string(v), t.name(), "there is no guard")
 	}
 	role := noRole
@@ -116,6 +160,42 @@ func (g *Guard) shared(ctx context.Context, me *api.Principal, t Thing) (string,
 		}
 	}
 	return "", nil
+}
+
+// maxTurned bounds the entries of a minute about callers that nobody knows: they must not be able to fill the log.
+const maxTurned = 60
+
+// Caller is Keys.Caller; that a token is refused is put into the log, but not more than 60 times a minute: an entry says how many were left out
+// before it.
+func (g *Guard) Caller(ctx context.Context, token, remote, request string) (*Caller, error) {
+	who, err := g.keys.Caller(ctx, token, remote, request)
+	if !errs.Is(err, errs.Unauthorized) {
+		return who, err
+	}
+	g.mu.Lock()
+	now := g.keys.now()
+	if d := now.Sub(g.window); d >= time.Minute || d < 0 {
+		g.window, g.turned = now, 0
+	}
+	g.turned++
+	skip, skipped := g.turned > maxTurned, g.skipped
+	if g.skipped = 0; skip {
+		g.skipped = skipped + 1
+	}
+	g.mu.Unlock()
+	if skip {
+		return nil, err
+	}
+	e := newEntry(&Caller{Remote: remote, Request: request}, "authenticate", "")
+	e.Rule = "unknown key, or a wrong secret"
+	if id, _, perr := ParseToken(token); perr == nil && validID(id) {
+		e.Thing = printable("key/"+id, maxThing)
+	}
+	if skipped > 0 {
+		e.Data = map[string]string{"skipped": strconv.FormatUint(skipped, 10)}
+	}
+	_ = g.log.add(ctx, e, false, false) // the caller is refused in any case
+	return nil, err
 }
 
 // err is a decision as the caller is told it.

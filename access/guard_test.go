@@ -22,7 +22,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	k := open(t, memory.New(), nil)
-	w := &world{t, k, NewGuard(k)}
+	w := &world{t, k, openGuard(t, k)}
 	for _, p := range []api.Principal{
 		{Name: "ada", Role: api.RoleAdmin},
 		{Name: "oscar", Role: api.RoleOperator},
@@ -394,4 +394,18 @@ func TestCallerReadsNothing(t *testing.T) {
 	if store.reads != 0 {
 		t.Errorf("%d reads", store.reads)
 	}
+}
+
+func openGuard(t *testing.T, k *Keys) *Guard {
+	t.Helper()
+	g, err := NewGuard(context.Background(), k, AuditOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
 }

@@ -445,8 +445,11 @@ func random(encode func([]byte) string, n int) string {
 	return encode(b)[:n]
 }
 
+// secretLen is how long the secrets are that are made here.
+const secretLen = 40
+
 // newSecret returns 200 random bits in characters that no shell, URL or command line treats specially.
-func newSecret() string { return strings.ToLower(random(base32.StdEncoding.EncodeToString, 40)) }
+func newSecret() string { return strings.ToLower(random(base32.StdEncoding.EncodeToString, secretLen)) }
 
 // RootID returns the id of the root key that isn't stored, or "".
 func (k *Keys) RootID() string {
