@@ -58,6 +58,9 @@ func New(p *Policy, o Options) *Dialer {
 // SetPolicy replaces the policy for connections made from now on.
 func (d *Dialer) SetPolicy(p *Policy) { d.policy.Store(p) }
 
+// Policy returns the policy; nil denies everything.
+func (d *Dialer) Policy() *Policy { return d.policy.Load() }
+
 // Usage is what has gone through a Dialer.
 type Usage struct {
 	Received, Sent  int64 // bytes

@@ -162,11 +162,21 @@ type Filer interface {
 	Namespace() *vfs.Namespace
 }
 
+// Mounter is implemented by instances that take volumes while they run. They are the caller's, as those of Spec; images captured
+// from then on have them.
+type Mounter interface {
+	// Mount mounts a volume at a path where none is: there, it is errs.Conflict.
+	Mount(ctx context.Context, v Volume) error
+	Unmount(ctx context.Context, path string) error
+}
+
 // Attacher is implemented by instances in which a command that was captured with the image can be taken up again: its output
 // since the start, at most the newest MiB, goes to c's streams, and so does what follows. Of c only the streams count.
 type Attacher interface {
 	Running() []Running
 	Attach(ctx context.Context, pid int, c Cmd) (Process, error)
+	// Signal sends a signal to the process group of a command of Running, attached or not; errs.NotFound if there is none.
+	Signal(pid, sig int) error
 }
 
 // Running is a command that Exec started, here or in the instance that the image is of.

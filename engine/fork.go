@@ -60,6 +60,11 @@ func Capture(ctx context.Context, in Instance, volumes *volume.Set, cutID string
 
 // StartAll starts an instance for each identity, each with volumes of its own. After an error none is left.
 func StartAll(ctx context.Context, image Image, cut *volume.Cut, ids []Identity) ([]Child, error) {
+	return StartEach(ctx, image, cut, ids, nil)
+}
+
+// StartEach is StartAll with other volumes in place of some of the cut's, by the number of the identity; nil: none.
+func StartEach(ctx context.Context, image Image, cut *volume.Cut, ids []Identity, instead func(i int) []volume.Spec) ([]Child, error) {
 	children := make([]Child, len(ids))
 	failed := make([]error, len(ids))
 	var wg sync.WaitGroup
@@ -69,7 +74,11 @@ func StartAll(ctx context.Context, image Image, cut *volume.Cut, ids []Identity)
 		limit <- struct{}{}
 		go func() {
 			defer func() { <-limit; wg.Done() }()
-			children[i], failed[i] = startOne(ctx, image, cut, id)
+			var other []volume.Spec
+			if instead != nil {
+				other = instead(i)
+			}
+			children[i], failed[i] = Start(ctx, image, cut, id, other...)
 		}()
 	}
 	wg.Wait()
@@ -86,8 +95,9 @@ func StartAll(ctx context.Context, image Image, cut *volume.Cut, ids []Identity)
 	return nil, err
 }
 
-func startOne(ctx context.Context, image Image, cut *volume.Cut, id Identity) (Child, error) {
-	set, err := cut.Fork(ctx, id.ID)
+// Start starts one instance of an image, with volumes of its own: the cut's, some of them replaced.
+func Start(ctx context.Context, image Image, cut *volume.Cut, id Identity, instead ...volume.Spec) (Child, error) {
+	set, err := cut.Fork(ctx, id.ID, instead...)
 	if err != nil {
 		return Child{}, err
 	}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
+	"agentrun.dev/volume"
 )
 
 // ForkOptions say how to fork a sandbox.
@@ -18,6 +18,21 @@ type ForkOptions struct {
 	Lease time.Duration // of the children; 0: the parent's
 	Kill  bool          // processes that can't be copied are missing in the children, instead of failing the fork
 	Env   []string      // NAME=VALUE, for commands that are executed in the children from now on
+
+	ids    []string // of the children; new ones when nil
+	names  []string
+	claims []Claim // one for each, or one for all; nil: what the parent was claimed with
+}
+
+// claim is the child's of a number; nil: the parent's.
+func (o *ForkOptions) claim(i int) *Claim {
+	switch len(o.claims) {
+	case 0:
+		return nil
+	case 1:
+		return &o.claims[0]
+	}
+	return &o.claims[i]
 }
 
 // Fork makes copies of a sandbox at one instant, files and running processes, that go on independently. The parent stands
@@ -57,6 +72,7 @@ func (s *Sandbox) fork(ctx context.Context, o ForkOptions, f *family) (children 
 	}
 	for i, c := range children {
 		c.in, c.volumes = made[i].Instance, made[i].Volumes
+		c.begin(ctx)
 	}
 	for i, c := range children {
 		if err = s.n.add(c); err == nil {
@@ -94,7 +110,27 @@ func (s *Sandbox) forkNow(ctx context.Context, ids []engine.Identity, o ForkOpti
 	if err != nil {
 		return nil, err
 	}
-	children, err := engine.StartAll(ctx, image, volumes, ids)
+	have := volumes.Specs()
+	children, err := engine.StartEach(ctx, image, volumes, ids, func(i int) []volume.Spec {
+		c := o.claim(i)
+		if c == nil {
+			return nil
+		}
+		instead, _ := overlay(have, c.Volumes)
+		return instead
+	})
+	for i := 0; err == nil && i < len(children); i++ {
+		if c := o.claim(i); c != nil {
+			_, more := overlay(have, c.Volumes)
+			err = mountMore(ctx, children[i].Instance, children[i].Volumes, more)
+		}
+	}
+	if err != nil {
+		for _, c := range children {
+			err = errors.Join(err, c.End(context.WithoutCancel(ctx)))
+		}
+		children = nil
+	}
 	return children, errors.Join(err, image.Close(), volumes.Close(context.WithoutCancel(ctx)))
 }
 
@@ -108,18 +144,28 @@ func (s *Sandbox) child(i int, o ForkOptions, f *family) (*Sandbox, error) {
 	if o.Lease > 0 {
 		spec.Lease = o.Lease
 	}
-	if f == nil {
+	if o.ids != nil {
+		spec.ID, spec.Name = o.ids[i], o.names[i]
+	}
+	inside := f != nil
+	if !inside {
 		f = newFamily()
 	}
 	c, err := s.n.sandbox(spec, f)
 	if err != nil {
 		return nil, err
 	}
-	c.origin = &origin{parent: s.id, index: i + 1}
-	return c, nil
+	c.origin = &origin{parent: s.id, index: i + 1, inside: inside}
+	if !s.hosted {
+		return c, nil
+	}
+	c.hosted, c.epoch = true, 1
+	claim := o.claim(i)
+	if claim == nil {
+		c.inherit(s)
+		return c, nil
+	}
+	return c, c.take(claim)
 }
 
 func childName(base string, i int) string { return fmt.Sprintf("%s-%d", base, i+1) }
-
-// sleeping is the folder of a sandbox that hibernates.
-func (n *Node) sleeping(id string) string { return filepath.Join(n.o.Dir, id) }

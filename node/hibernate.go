@@ -5,11 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"agentrun.dev/bucket"
 	"agentrun.dev/engine"
@@ -25,12 +29,38 @@ const (
 	making     = ".new" // ends the name of a folder that isn't complete
 )
 
+// Folders of Options.Dir.
+const (
+	sleepingDir = "sleeping"
+	imagesDir   = "images"
+)
+
 // asleep is what specFile holds.
 type asleep struct {
 	Spec   Spec   `json:"spec"`
 	Parent string `json:"parent,omitempty"`
 	Index  int    `json:"index,omitempty"`
+
+	Hosted  bool              `json:"hosted,omitempty"`
+	Epoch   uint64            `json:"epoch,omitempty"`
+	Claimed bool              `json:"claimed,omitempty"`
+	Cut     string            `json:"cut"` // whose buckets hold the volumes
+	Bases   map[string]string `json:"bases,omitempty"`
+	Since   time.Time         `json:"since"`
 }
+
+// nap is what is known of a sleeping sandbox without opening its folder.
+type nap struct {
+	hosted, claimed bool
+	epoch           uint64
+	cut             string
+	since           time.Time
+}
+
+func (a *asleep) nap() nap { return nap{a.Hosted, a.Claimed, a.Epoch, a.Cut, a.Since} }
+
+// sleeping is the folder of a sandbox that hibernates.
+func (n *Node) sleeping(id string) string { return filepath.Join(n.o.Dir, sleepingDir, id) }
 
 // canSleep fails where sandboxes can't.
 func (n *Node) canSleep(op, id string) error {
@@ -54,22 +84,30 @@ func (s *Sandbox) Hibernate(ctx context.Context) error {
 	if err == nil {
 		err = s.save(ctx)
 	}
+	s.asleep = err == nil
 	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return s.End(ctx)
+	// It sleeps. What goes wrong with the rest of the one that ran is Sweep's to find.
+	s.EndSoon(ctx)
+	return nil
 }
 
 // save writes the sandbox's folder. The lock is held.
 func (s *Sandbox) save(ctx context.Context) (err error) {
 	short, cancel := context.WithTimeout(ctx, freezeTimeout)
 	defer cancel()
-	image, cut, err := engine.Capture(short, s.in, s.volumes, s.id+"-cut", engine.FreezeOptions{})
+	end := context.WithoutCancel(ctx)
+	if err := s.keepBases(ctx); err != nil {
+		return err
+	}
+	// The cut of an earlier sleep may still be there, should its deletion have failed.
+	about := asleep{Spec: s.spec, Hosted: s.hosted, Epoch: s.epoch, Claimed: s.claimed.Load(), Bases: s.bases, Since: time.Now().UTC(), Cut: s.id + "-" + newID()[32:]}
+	image, cut, err := engine.Capture(short, s.in, s.volumes, about.Cut, engine.FreezeOptions{})
 	if err != nil {
 		return err
 	}
-	end := context.WithoutCancel(ctx)
 	defer func() {
 		err = errors.Join(err, image.Close())
 		if err == nil {
@@ -78,60 +116,146 @@ func (s *Sandbox) save(ctx context.Context) (err error) {
 			err = errors.Join(err, cut.Discard(end))
 		}
 	}()
-	dir := s.n.sleeping(s.id)
-	tmp := dir + making
-	if err := os.RemoveAll(tmp); err != nil {
-		return failed("hibernate", s.id, err)
-	}
-	if err := os.MkdirAll(tmp, 0o700); err != nil {
-		return failed("hibernate", s.id, err)
-	}
-	defer os.RemoveAll(tmp) // is gone when all went well
-	about := asleep{Spec: s.spec}
 	if s.origin != nil {
 		about.Parent, about.Index = s.origin.parent, s.origin.index
 	}
+	if err := s.n.saveFolder(ctx, s.n.sleeping(s.id), about, image, cut); err != nil {
+		return err
+	}
+	s.n.mu.Lock()
+	defer s.n.mu.Unlock()
+	if s.n.slept != nil {
+		s.n.slept[s.id] = about.nap()
+	}
+	return nil
+}
+
+// saveFolder writes a folder of a sandbox or image: all of it, durable, or nothing.
+func (n *Node) saveFolder(ctx context.Context, dir string, about any, image engine.Image, cut *volume.Cut) error {
+	tmp := dir + making
+	if err := os.RemoveAll(tmp); err != nil {
+		return failed("save", "", err)
+	}
+	if err := os.MkdirAll(tmp, 0o700); err != nil {
+		return failed("save", "", err)
+	}
+	defer os.RemoveAll(tmp) // is gone when all went well
 	text, err := json.Marshal(about)
 	if err != nil {
 		return err
 	}
 	err = errors.Join(
-		writeFile(filepath.Join(tmp, specFile), func(w io.Writer) error { _, err := w.Write(text); return err }),
-		writeFile(filepath.Join(tmp, imageFile), func(w io.Writer) error { return image.Save(ctx, w, cut.Mounts()) }),
-		writeFile(filepath.Join(tmp, volumeFile), cut.Save),
+		n.writeFile(filepath.Join(tmp, specFile), func(w io.Writer) error { _, err := w.Write(text); return err }),
+		n.writeFile(filepath.Join(tmp, imageFile), func(w io.Writer) error { return image.Save(ctx, w, cut.Mounts()) }),
+		n.writeFile(filepath.Join(tmp, volumeFile), cut.Save),
 		syncDir(tmp))
 	if err != nil {
 		return err
 	}
 	if err := os.Rename(tmp, dir); err != nil {
-		return failed("hibernate", s.id, err)
+		return failed("save", "", err)
 	}
-	return syncDir(s.n.o.Dir)
+	return errors.Join(syncDir(filepath.Dir(dir)), syncDir(n.o.Dir))
+}
+
+// readAbout reads a folder's specFile; fs.ErrNotExist is in the chain if there is no folder.
+func (n *Node) readAbout(dir string, about any) error {
+	return n.readFile(filepath.Join(dir, specFile), func(r io.Reader) error {
+		text, err := io.ReadAll(r)
+		if err == nil {
+			err = json.Unmarshal(text, about)
+		}
+		if err != nil {
+			return errs.New(errs.Corrupt, "read", "", err)
+		}
+		return nil
+	})
+}
+
+// keepBases forks what the sandbox's volumes began as into buckets of their own: the forks that go to sleep don't know it any more.
+// The lock is held.
+func (s *Sandbox) keepBases(ctx context.Context) error {
+	if !s.hosted {
+		return nil
+	}
+	own, err := s.volumes.Own(ctx)
+	if err != nil {
+		return err
+	}
+	for _, v := range own {
+		if s.bases[v.Path] != "" {
+			continue
+		}
+		info, err := s.n.o.Store.Info(ctx, v.Bucket.Name())
+		if err != nil {
+			return err
+		}
+		if info.Parent == nil {
+			continue // it began empty
+		}
+		name := strings.TrimRight(("base-" + strings.TrimPrefix(info.Name, "sandbox-"))[:min(len(info.Name)-3, 63)], "-")
+		_, err = s.n.o.Store.Fork(ctx, info.Name, name, bucket.ForkOptions{At: info.Parent.Snapshot, Attributes: map[string]string{volume.Attribute: s.id + basesOf}})
+		if err != nil && !errs.Is(err, errs.Exists) { // of a hibernation that failed
+			return err
+		}
+		if s.bases == nil {
+			s.bases = map[string]string{}
+		}
+		s.bases[v.Path] = name
+	}
+	return nil
+}
+
+// basesOf ends the owner's name of buckets that hold what a sandbox began as.
+const basesOf = "-bases"
+
+// deleteBuckets deletes buckets, by whatever they are the values of.
+func (n *Node) deleteBuckets(ctx context.Context, names map[string]string) error {
+	var all []error
+	for _, name := range names {
+		if err := n.o.Store.Delete(ctx, name, bucket.DeleteOptions{Force: true}); err != nil && !errs.Is(err, errs.NotFound) {
+			all = append(all, err)
+		}
+	}
+	return errors.Join(all...)
 }
 
 // Resume wakes a sandbox up: its processes go on where they were. It is errs.NotFound if none of this id sleeps here. After
 // an error it sleeps on.
 func (n *Node) Resume(ctx context.Context, id string) (*Sandbox, error) {
+	return n.resume(ctx, id, 0, nil)
+}
+
+// resume is Resume under an epoch and with a claim, where there is one.
+func (n *Node) resume(ctx context.Context, id string, epoch uint64, claim *Claim) (*Sandbox, error) {
 	if err := n.canSleep("resume", id); err != nil {
 		return nil, err
 	}
 	dir := n.sleeping(id)
-	text, err := os.ReadFile(filepath.Join(dir, specFile))
-	if errors.Is(err, fs.ErrNotExist) {
+	var about asleep
+	if err := n.readAbout(dir, &about); errors.Is(err, fs.ErrNotExist) {
 		return nil, errs.Msg(errs.NotFound, "resume", id, "no sandbox of this id sleeps here")
 	} else if err != nil {
-		return nil, failed("resume", id, err)
-	}
-	var about asleep
-	if err := json.Unmarshal(text, &about); err != nil {
-		return nil, errs.New(errs.Corrupt, "resume", id, err)
+		return nil, err
 	}
 	s, err := n.sandbox(about.Spec, newFamily())
 	if err != nil {
 		return nil, err
 	}
+	s.bases, s.epoch = about.Bases, epoch
+	s.claimed.Store(about.Claimed)
 	if about.Parent != "" {
-		s.origin = &origin{about.Parent, about.Index}
+		s.origin = &origin{parent: about.Parent, index: about.Index}
+	}
+	if s.hosted = about.Hosted; s.hosted {
+		if claim == nil {
+			claim = &Claim{}
+		}
+		was := s.claimed.Load()
+		if err := s.take(claim); err != nil {
+			return nil, err
+		}
+		s.claimed.Store(was || len(claim.Env)+len(claim.Network)+len(claim.Volumes) > 0)
 	}
 	if err := n.admit(1); err != nil {
 		return nil, err
@@ -140,27 +264,51 @@ func (n *Node) Resume(ctx context.Context, id string) (*Sandbox, error) {
 	if _, err := n.Get(id); err == nil {
 		return nil, errs.Msg(errs.Exists, "resume", id, "it is awake")
 	}
-	cut, err := n.wake(ctx, s, dir)
+	cut, err := n.wake(ctx, s, dir, claim)
 	if err != nil {
 		return nil, err
 	}
+	s.begin(ctx)
 	if err := n.add(s); err != nil {
+		s.asleep = true // still
 		return nil, errors.Join(err, s.drop(context.WithoutCancel(ctx)), cut.Close(ctx))
 	}
 	// From here on it is awake; what is left of its sleep is Sweep's to find, should this fail.
-	if err := errors.Join(os.RemoveAll(dir), cut.Discard(context.WithoutCancel(ctx))); err != nil {
+	if err := errors.Join(n.wakeUp(id), cut.Discard(context.WithoutCancel(ctx))); err != nil {
 		n.o.Log.Error("clean up after resume", "sandbox", id, "err", err)
 	}
 	return s, nil
 }
 
+// wakeUp deletes the folder of a sandbox that doesn't sleep any more.
+func (n *Node) wakeUp(id string) error {
+	n.mu.Lock()
+	delete(n.slept, id)
+	n.mu.Unlock()
+	return removeFolder(n.sleeping(id))
+}
+
+// removeFolder deletes a folder of a sandbox or image: as a whole, for whoever looks after a crash.
+func removeFolder(dir string) error {
+	tmp := dir + making
+	if err := os.RemoveAll(tmp); err != nil {
+		return failed("delete", "", err)
+	}
+	if err := os.Rename(dir, tmp); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return failed("delete", "", err)
+	}
+	err := syncDir(filepath.Dir(dir))
+	if e := os.RemoveAll(tmp); e != nil {
+		err = errors.Join(err, failed("delete", "", e))
+	}
+	return err
+}
+
 // wake starts s from its folder. The cut is left to the caller unless there is an error.
-func (n *Node) wake(ctx context.Context, s *Sandbox, dir string) (cut *volume.Cut, err error) {
-	o := volume.Options{Store: n.o.Store, Owner: s.id, UID: n.o.UID, GID: n.o.GID}
-	err = readFile(filepath.Join(dir, volumeFile), func(r io.Reader) error {
-		cut, err = volume.Load(ctx, o, r)
-		return err
-	})
+func (n *Node) wake(ctx context.Context, s *Sandbox, dir string, claim *Claim) (cut *volume.Cut, err error) {
+	image, cut, err := n.loadFolder(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -169,64 +317,110 @@ func (n *Node) wake(ctx context.Context, s *Sandbox, dir string) (cut *volume.Cu
 			err = errors.Join(err, cut.Close(context.WithoutCancel(ctx)))
 		}
 	}()
-	var image engine.Image
-	err = readFile(filepath.Join(dir, imageFile), func(r io.Reader) error {
+	defer func() { err = errors.Join(err, image.Close()) }()
+	var instead, more []volume.Spec
+	if claim != nil {
+		instead, more = overlay(cut.Specs(), claim.Volumes)
+	}
+	child, err := engine.Start(ctx, image, cut, engine.Identity{ID: s.id, Hostname: s.spec.Hostname, Services: s.services()}, instead...)
+	if err != nil {
+		return nil, err
+	}
+	if err := mountMore(ctx, child.Instance, child.Volumes, more); err != nil {
+		return nil, errors.Join(err, child.End(context.WithoutCancel(ctx)))
+	}
+	s.in, s.volumes = child.Instance, child.Volumes
+	return cut, nil
+}
+
+// loadFolder reads what saveFolder wrote.
+func (n *Node) loadFolder(ctx context.Context, dir string) (image engine.Image, cut *volume.Cut, err error) {
+	if err := n.loadCut(ctx, dir, &cut); err != nil {
+		return nil, nil, err
+	}
+	err = n.readFile(filepath.Join(dir, imageFile), func(r io.Reader) error {
 		image, err = n.o.Engine.Load(ctx, r)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, errors.Join(err, cut.Close(context.WithoutCancel(ctx)))
 	}
-	defer func() { err = errors.Join(err, image.Close()) }()
-	children, err := engine.StartAll(ctx, image, cut, []engine.Identity{{ID: s.id, Hostname: s.spec.Hostname, Services: s.services()}})
+	return image, cut, nil
+}
+
+// loadCut reads the volumes of a folder.
+func (n *Node) loadCut(ctx context.Context, dir string, cut **volume.Cut) error {
+	return n.readFile(filepath.Join(dir, volumeFile), func(r io.Reader) (err error) {
+		*cut, err = volume.Load(ctx, volume.Options{Store: n.o.Store, UID: n.o.UID, GID: n.o.GID}, r)
+		return err
+	})
+}
+
+// Sleeping lists the ids of sandboxes that hibernate here, in order, and is empty on a node where they can't.
+func (n *Node) Sleeping() ([]string, error) {
+	naps, err := n.naps()
+	return slices.Sorted(maps.Keys(naps)), err
+}
+
+// naps returns what is known of the sandboxes that hibernate here. Dir is looked at once.
+func (n *Node) naps() (map[string]nap, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.slept != nil {
+		return maps.Clone(n.slept), nil
+	}
+	found := map[string]nap{}
+	ids, err := n.folders(sleepingDir)
 	if err != nil {
 		return nil, err
 	}
-	s.in, s.volumes = children[0].Instance, children[0].Volumes
-	return cut, nil
+	for _, id := range ids {
+		var about asleep
+		if err := n.readAbout(n.sleeping(id), &about); err != nil {
+			return nil, fmt.Errorf("sleeping sandbox %s: %w", id, err)
+		}
+		found[id] = about.nap()
+	}
+	n.slept = found
+	return maps.Clone(found), nil
 }
 
-// Sleeping lists the ids of sandboxes that hibernate here, and is empty on a node where they can't.
-func (n *Node) Sleeping() ([]string, error) {
+// folders lists the complete folders in a folder of Dir.
+func (n *Node) folders(in string) ([]string, error) {
 	if n.o.Dir == "" {
 		return nil, nil
 	}
-	list, err := os.ReadDir(n.o.Dir)
+	list, err := os.ReadDir(filepath.Join(n.o.Dir, in))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
-		return nil, failed("list sleeping sandboxes", "", err)
+		return nil, failed("list", in, err)
 	}
-	var ids []string
+	var names []string
 	for _, e := range list {
 		if e.IsDir() && !strings.HasSuffix(e.Name(), making) {
-			ids = append(ids, e.Name())
+			names = append(names, e.Name())
 		}
 	}
-	return ids, nil
+	return names, nil
 }
 
 // Sweep deletes what a former node of this store and folder left behind when it crashed: buckets made for sandboxes that
-// neither run nor sleep. It is called before the first sandbox is made, and only where no other node makes sandboxes in
-// the same store. It returns how many buckets it deleted.
+// neither run nor sleep, and for images that there aren't. It is called before the first sandbox is made, and only where no other
+// node makes sandboxes in the same store. It returns how many buckets it deleted.
 func (n *Node) Sweep(ctx context.Context) (deleted int, err error) {
-	ids, err := n.Sleeping()
+	keep, err := n.owners()
 	if err != nil {
 		return 0, err
 	}
-	keep := map[string]bool{}
-	for _, id := range ids {
-		keep[id+"-cut"] = true
-	}
-	for _, s := range n.List() {
-		keep[s.id] = true
-	}
-	if n.o.Dir != "" {
-		if half, err := filepath.Glob(filepath.Join(n.o.Dir, "*"+making)); err == nil {
-			for _, dir := range half {
-				if err := os.RemoveAll(dir); err != nil {
-					return 0, failed("sweep", "", err)
-				}
+	for _, in := range []string{sleepingDir, imagesDir} {
+		half, err := filepath.Glob(filepath.Join(n.o.Dir, in, "*"+making))
+		if n.o.Dir == "" || err != nil {
+			continue
+		}
+		for _, dir := range half {
+			if err := os.RemoveAll(dir); err != nil {
+				return 0, failed("sweep", "", err)
 			}
 		}
 	}
@@ -253,30 +447,71 @@ func (n *Node) Sweep(ctx context.Context) (deleted int, err error) {
 	return deleted, nil
 }
 
-// writeFile writes a file that is durable when it returns.
-func writeFile(path string, f func(io.Writer) error) (err error) {
+// owners are the names in whose attribute buckets stay.
+func (n *Node) owners() (map[string]bool, error) {
+	keep := map[string]bool{}
+	naps, err := n.naps()
+	if err != nil {
+		return nil, err
+	}
+	for id, x := range naps {
+		keep[x.cut], keep[id+basesOf] = true, true
+	}
+	for _, s := range n.List() {
+		keep[s.id], keep[s.id+basesOf] = true, true
+	}
+	images, err := n.folders(imagesDir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range images {
+		var about savedImage
+		if err := n.readAbout(n.imageDir(name), &about); err != nil {
+			return nil, fmt.Errorf("image %s: %w", name, err)
+		}
+		keep[about.Cut] = true
+	}
+	return keep, nil
+}
+
+// writeFile writes a file that is durable when it returns, sealed if the node seals.
+func (n *Node) writeFile(path string, f func(io.Writer) error) (err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return failed("hibernate", "", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	w := bufio.NewWriterSize(file, 1<<20)
+	var to io.Writer = file
+	var seal *sealer
+	if n.o.Seal != nil {
+		seal = newSealer(n.o.Seal, file)
+		to = seal
+	}
+	w := bufio.NewWriterSize(to, 1<<20)
 	if err := f(w); err != nil {
 		return err
 	}
-	if err := errors.Join(w.Flush(), file.Sync()); err != nil {
+	err = w.Flush()
+	if seal != nil {
+		err = errors.Join(err, seal.end())
+	}
+	if err := errors.Join(err, file.Sync()); err != nil {
 		return failed("hibernate", "", err)
 	}
 	return nil
 }
 
-func readFile(path string, f func(io.Reader) error) error {
+func (n *Node) readFile(path string, f func(io.Reader) error) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return failed("resume", "", err)
 	}
 	defer file.Close()
-	return f(bufio.NewReaderSize(file, 1<<20))
+	var from io.Reader = bufio.NewReaderSize(file, 1<<20)
+	if n.o.Seal != nil {
+		from = newOpener(n.o.Seal, from)
+	}
+	return f(from)
 }
 
 func syncDir(dir string) error {

@@ -86,7 +86,9 @@ type Build struct {
 	Spec    Spec
 	Init    []string // shell lines
 	Network []string // rules for Init only
-	Timeout time.Duration
+	// Language is that of the session which is begun in the image already: the first text of it runs at once. Empty: none.
+	Language string
+	Timeout  time.Duration
 }
 
 // Start describes a sandbox to start.

@@ -6,12 +6,16 @@
 // A sandbox and the forks that it made of itself are a family: they may compare and merge each other's files, and end with
 // the one that began. Forks made by Sandbox.Fork, on behalf of somebody outside, begin families of their own.
 //
+// Local is a node as control sees it (Host): sandboxes that are started from images, which Build makes of templates, wait warm until
+// they are claimed, and are told of by id and epoch.
+//
 // Buckets made for a sandbox end with it. Those of a host that crashed are found by their attribute, and deleted by Sweep.
 package node
 
 import (
 	"cmp"
 	"context"
+	"crypto/cipher"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,7 +47,8 @@ type Options struct {
 	Engine   engine.Engine
 	Store    *bucket.Store  // nil: sandboxes have no buckets
 	UID, GID uint32         // own what has no owner yet in volumes: the user of sandboxes
-	Dir      string         // of this host, where sandboxes sleep; empty: they can't
+	Dir      string         // of this host, where sandboxes sleep and images are; empty: they can't, and images go with the process
+	Seal     cipher.AEAD    // encrypts what is in Dir, with nonces of 12 bytes at least; nil: it is readable to whoever reads the disk
 	Network  egress.Options // of all connections out of sandboxes
 	Log      *slog.Logger   // nil: nothing is logged
 	Max      int            // sandboxes at once; 0: as many as memory holds
@@ -57,7 +62,8 @@ type Node struct {
 
 	mu     sync.Mutex
 	list   map[string]*Sandbox
-	coming int // sandboxes that are being made
+	slept  map[string]nap // by id; nil until Dir was looked at
+	coming int            // sandboxes that are being made
 	closed bool
 	ends   sync.WaitGroup // of sandboxes that end by themselves
 }
@@ -121,6 +127,7 @@ func (n *Node) Create(ctx context.Context, spec Spec) (*Sandbox, error) {
 // sandbox returns one that doesn't run yet.
 func (n *Node) sandbox(spec Spec, f *family) (*Sandbox, error) {
 	s := &Sandbox{n: n, id: spec.ID, spec: spec, family: f, created: time.Now(), ready: make(chan struct{}), done: make(chan struct{})}
+	s.used.Store(s.created.UnixNano())
 	if len(spec.Network) > 0 {
 		policy, err := egress.Parse(spec.Network)
 		if err != nil {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,14 +33,24 @@ type Sandbox struct {
 	done    chan struct{} // closed when it has begun to end
 	used    atomic.Int64  // when it was last used, in nanoseconds since 1970
 
+	hosted  bool // started by Local
+	epoch   uint64
+	claimed atomic.Bool
+	env     atomic.Pointer[[]string] // of the claim; in no file
+	before  engine.Stats             // what the image had used when this one started
+	calls   sessions
+
 	mu      sync.Mutex // one change of volumes at a time
 	volumes *volume.Set
+	asleep  bool              // saved: bases are the sleeper's
+	bases   map[string]string // buckets that hold what its own volumes began as, by path, where that isn't in their own history
 }
 
 // origin tells where a fork comes from.
 type origin struct {
 	parent string // id
 	index  int    // among the children of one fork, from 1
+	inside bool   // the parent asked for it itself, and it ends with the parent
 }
 
 // ID names the sandbox on its node, and everywhere.
@@ -76,6 +87,9 @@ func (s *Sandbox) Namespace() *vfs.Namespace {
 // Exec starts a command, as engine.Instance has it.
 func (s *Sandbox) Exec(ctx context.Context, c engine.Cmd) (engine.Process, error) {
 	s.Touch()
+	if env := s.env.Load(); env != nil {
+		c.Env = append(slices.Clone(*env), c.Env...)
+	}
 	return s.in.Exec(ctx, c)
 }
 
@@ -124,9 +138,11 @@ func (s *Sandbox) EndSoon(ctx context.Context) {
 // End kills what runs in the sandbox and lets go of its volumes: buckets that were made for it are deleted. Forks that it
 // made of itself end with it. A sandbox that has ended already is fine.
 func (s *Sandbox) End(ctx context.Context) error {
+	used := s.spends(ctx)
 	if !s.n.remove(s) {
 		return nil
 	}
+	s.family.end(used)
 	var all []error
 	for _, child := range s.family.of(s.id) {
 		all = append(all, child.End(ctx))
@@ -144,6 +160,9 @@ func (s *Sandbox) drop(ctx context.Context) error {
 	defer s.mu.Unlock()
 	if s.volumes != nil {
 		all = append(all, s.volumes.Close(ctx))
+	}
+	if len(s.bases) > 0 && !s.asleep {
+		all = append(all, s.n.deleteBuckets(ctx, s.bases))
 	}
 	return errors.Join(all...)
 }
@@ -186,6 +205,7 @@ type family struct {
 	members map[string]*Sandbox // by id
 	taken   map[string]bool     // names, also of those that are being made
 	coming  int                 // members that are being made
+	past    spent               // what members had used that have ended
 }
 
 func newFamily() *family { return &family{members: map[string]*Sandbox{}, taken: map[string]bool{}} }
@@ -201,6 +221,20 @@ func (f *family) remove(s *Sandbox) {
 	defer f.mu.Unlock()
 	delete(f.members, s.id)
 	delete(f.taken, s.spec.Name)
+}
+
+// end notes what a member had used.
+func (f *family) end(x spent) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.past.add(x)
+}
+
+// ended is what members had used that have ended.
+func (f *family) ended() spent {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.past
 }
 
 // of returns the children of a member.

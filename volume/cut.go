@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -106,18 +107,34 @@ func (o Options) forkFS(ctx context.Context, s Spec, from *backing, at agentrun.
 	return &backing{fs: fs, bucket: b, own: true, refs: 1}, nil
 }
 
-// Fork makes the volumes of one more sandbox, whose id is owner. It may be called many times, concurrently.
-func (c *Cut) Fork(ctx context.Context, owner string) (*Set, error) {
+// Fork makes the volumes of one more sandbox, whose id is owner. It may be called many times, concurrently. Volumes that are
+// given take the place of the cut's at the same paths; errs.Invalid if there is none.
+func (c *Cut) Fork(ctx context.Context, owner string, instead ...Spec) (*Set, error) {
+	instead, err := normalAll(instead)
+	if err != nil {
+		return nil, err
+	}
+	for _, spec := range instead {
+		if !slices.ContainsFunc(c.list, func(m *mounted) bool { return m.Path == spec.Path }) {
+			return nil, errs.Msg(errs.Invalid, "fork volume", spec.Name, "there is none at "+spec.Path)
+		}
+	}
 	s := &Set{o: c.o}
 	s.o.Owner = owner
 	for _, m := range c.list {
-		b, err := s.o.thaw(ctx, m)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("fork volume %s: %w", m.Name, err), s.Close(context.WithoutCancel(ctx)))
+		spec, other := m.Spec, slices.IndexFunc(instead, func(s Spec) bool { return s.Path == m.Path })
+		var b *backing
+		if other >= 0 {
+			spec = instead[other]
+			b, err = s.o.open(ctx, spec)
+		} else {
+			b, err = s.o.thaw(ctx, m)
 		}
-		spec := m.Spec
-		if b.bucket != nil && b.own {
-			spec.Bucket, spec.Base, spec.Host, spec.Empty = "", "", "", false
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("fork volume %s: %w", spec.Name, err), s.Close(context.WithoutCancel(ctx)))
+		}
+		if other < 0 && b.bucket != nil && b.own {
+			spec.Bucket, spec.Base, spec.Host, spec.Empty = "", "", "", true
 		}
 		s.list = append(s.list, &mounted{spec, b})
 	}
@@ -136,6 +153,26 @@ func (o Options) thaw(ctx context.Context, m *mounted) (*backing, error) {
 		return &backing{fs: m.b.fs.(*memfs.FS).Clone(), refs: 1}, nil
 	}
 	return o.forkFS(ctx, m.Spec, m.b, 0)
+}
+
+// Specs returns what the volumes are, as the one at the cut had them.
+func (c *Cut) Specs() []Spec {
+	out := make([]Spec, len(c.list))
+	for i, m := range c.list {
+		out[i] = m.Spec
+	}
+	return out
+}
+
+// Buckets returns the names of those that were made for the cut.
+func (c *Cut) Buckets() []string {
+	var out []string
+	for _, m := range c.list {
+		if m.b != nil && m.b.bucket != nil && m.b.own {
+			out = append(out, m.b.bucket.Name())
+		}
+	}
+	return out
 }
 
 // Close lets go of the cut. Sets that were made of it stay. What Save wrote stays usable.

@@ -2,8 +2,11 @@ package volume
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -25,7 +28,7 @@ type Options struct {
 	UID, GID uint32        // own what has no owner yet
 }
 
-// Set is the volumes of one sandbox. Mounts may be called at any time, the rest by one goroutine at a time.
+// Set is the volumes of one sandbox. Its methods are called by one goroutine at a time.
 type Set struct {
 	o    Options
 	list []*mounted
@@ -64,6 +67,44 @@ func Open(ctx context.Context, o Options, specs []Spec) (*Set, error) {
 	}
 	return s, nil
 }
+
+// Add opens more volumes, at paths where the set has none, and returns them for mounting. After an error nothing has changed.
+func (s *Set) Add(ctx context.Context, specs []Spec) ([]vfs.Mount, error) {
+	if _, err := normalAll(append(s.Specs(), specs...)); err != nil {
+		return nil, err
+	}
+	more, err := Open(ctx, s.o, specs)
+	if err != nil {
+		return nil, err
+	}
+	s.list = append(s.list, more.list...)
+	return more.Mounts(), nil
+}
+
+// Drop closes the volumes at some paths, which nobody mounts any more.
+func (s *Set) Drop(ctx context.Context, paths ...string) error {
+	var all []error
+	s.list = slices.DeleteFunc(s.list, func(m *mounted) bool {
+		if !slices.Contains(paths, m.Path) {
+			return false
+		}
+		all = append(all, m.b.release(ctx, s.keep))
+		return true
+	})
+	return errors.Join(all...)
+}
+
+// SetPolicies changes the fork policies of volumes, by path: what a cut was made with needn't be what its sets are forked with.
+func (s *Set) SetPolicies(to map[string]Policy) {
+	for _, m := range s.list {
+		if p, ok := to[m.Path]; ok {
+			m.Policy = p
+		}
+	}
+}
+
+// Normal fills the defaults of specs in, as Open does, and says what is wrong with them.
+func Normal(specs []Spec) ([]Spec, error) { return normalAll(specs) }
 
 func (o Options) open(ctx context.Context, s Spec) (*backing, error) {
 	switch {
@@ -157,7 +198,8 @@ func (o Options) made(ctx context.Context, s Spec, name string) (*backing, error
 
 func (o Options) attributes() map[string]string { return map[string]string{Attribute: o.Owner} }
 
-// name of a bucket made for a volume: "sandbox-OWNER-NAME", as much of the name as fits.
+// name of a bucket made for a volume: "sandbox-OWNER-NAME". A name that doesn't fit ends in a hash, which tells it from those that
+// begin as it does.
 func (o Options) name(volume string) string {
 	safe := strings.Map(func(r rune) rune {
 		switch {
@@ -168,9 +210,16 @@ func (o Options) name(volume string) string {
 		}
 		return '-'
 	}, volume)
-	name := "sandbox-" + o.Owner + "-" + safe
-	return strings.TrimRight(name[:min(len(name), 63)], "-")
+	name := strings.TrimRight("sandbox-"+o.Owner+"-"+safe, "-")
+	if len(name) <= maxName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(volume))
+	return name[:maxName-7] + "-" + hex.EncodeToString(sum[:3])
 }
+
+// maxName is how long a bucket's name can be.
+const maxName = 63
 
 // Mounts returns what a vfs.Namespace mounts, in the order of the specs; the root, if it is among them, as the one at "/".
 func (s *Set) Mounts() []vfs.Mount {
@@ -196,6 +245,27 @@ func (s *Set) Bucket(path string) *bucket.Bucket {
 		}
 	}
 	return nil
+}
+
+// Own is a volume whose bucket was made for the set.
+type Own struct {
+	Spec
+	Bucket *bucket.Bucket
+}
+
+// Own returns the buckets that were made for this set, what was written to them made visible.
+func (s *Set) Own(ctx context.Context) ([]Own, error) {
+	var out []Own
+	for _, m := range s.list {
+		if m.b.bucket == nil || !m.b.own {
+			continue
+		}
+		if err := m.b.fs.(*bucketfs.FS).Flush(ctx, false); err != nil {
+			return nil, err
+		}
+		out = append(out, Own{m.Spec, m.b.bucket})
+	}
+	return out, nil
 }
 
 // Specs returns what the volumes are, defaults filled in.

@@ -9,7 +9,10 @@ import (
 	"agentrun.dev/proc"
 )
 
-var _ engine.Attacher = (*Sandbox)(nil)
+var (
+	_ engine.Attacher = (*Sandbox)(nil)
+	_ engine.Mounter  = (*Sandbox)(nil)
+)
 
 // Running implements engine.Attacher: the leaders of sessions that no process of the sandbox started.
 func (s *Sandbox) Running() []engine.Running {
@@ -48,4 +51,26 @@ func (s *Sandbox) Attach(_ context.Context, pid int, c Cmd) (engine.Process, err
 	}
 	s.commands[pid] = p
 	return p, nil
+}
+
+// Signal implements engine.Attacher. All processes of the command's session get it.
+func (s *Sandbox) Signal(pid, sig int) error {
+	p := s.sb.Lookup(pid)
+	if p == nil || !leads(p) {
+		return errs.Msg(errs.NotFound, "signal", s.id, "no command of this pid runs in the sandbox")
+	}
+	return (&Process{s: s, p: p}).Signal(sig)
+}
+
+// Mount implements engine.Mounter.
+func (s *Sandbox) Mount(ctx context.Context, v engine.Volume) error {
+	return mount(ctx, s.ns, openable(v))
+}
+
+// Unmount implements engine.Mounter.
+func (s *Sandbox) Unmount(_ context.Context, path string) error {
+	if err := s.ns.Unmount(path); err != nil {
+		return errs.New(errs.Invalid, "unmount", path, err)
+	}
+	return nil
 }

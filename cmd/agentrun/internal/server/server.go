@@ -137,7 +137,7 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 		return nil, err
 	}
 	o := sandbox.NodeOptions(s.store.Store, s.guests)
-	o.Dir, o.Log = filepath.Join(c.Data, "sleeping"), c.Log
+	o.Dir, o.Log = filepath.Join(c.Data, "node"), c.Log
 	s.node = node.New(o)
 	if _, err := s.node.Sweep(ctx); err != nil {
 		return nil, err
