@@ -16,6 +16,8 @@ const (
 	JSON        = "application/json"
 	ProblemJSON = "application/problem+json"
 	NDJSON      = "application/x-ndjson"
+	EventStream = "text/event-stream"
+	Bytes       = "application/octet-stream"
 )
 
 // Limits that the server holds; exceeding one is "too large" or "invalid".
@@ -23,6 +25,9 @@ const (
 	MaxBody   = 1 << 20 // bytes in the body of a request
 	MaxScopes = 64      // buckets of one key
 )
+
+// ProblemType begins the type of every Problem.
+const ProblemType = "https://agentrun.dev/problems/"
 
 // Version is a point in a bucket's life. It is a decimal string in JSON, since JavaScript's numbers can't hold it. Zero
 // is absent: it means now.
@@ -74,9 +79,10 @@ type Origin struct {
 	Forked   time.Time `json:"forked"`
 }
 
-// Buckets is a list of buckets, by name: GET /v1/buckets[?forksOf=B].
+// Buckets is a page of buckets, by name: GET /v1/buckets[?forksOf=B&limit=N&cursor=]. Without a limit it has up to MaxPage.
 type Buckets struct {
 	Buckets []Bucket `json:"buckets"`
+	Next    string   `json:"next,omitempty"` // the cursor of the next page
 }
 
 // CreateBucket asks for a bucket, or for a fork where ForkOf is set: POST /v1/buckets. At is a version, a snapshot's
@@ -240,9 +246,10 @@ type Key struct {
 	APIKey  string    `json:"apiKey,omitempty"`
 }
 
-// Keys is a list of keys: GET /v1/keys.
+// Keys is a page of keys: GET /v1/keys[?limit=N&cursor=]. Without a limit it has up to MaxPage.
 type Keys struct {
-	Keys []Key `json:"keys"`
+	Keys []Key  `json:"keys"`
+	Next string `json:"next,omitempty"`
 }
 
 // GCResult is what a collection gave back: POST /v1/gc.
@@ -298,9 +305,11 @@ type Line[Item, Result any] struct {
 // None is the item of a stream that has none.
 type None struct{}
 
-// Problem is an error (RFC 9457). Detail is its whole text, "op: thing: cause"; the parts stand beside it, so that a
-// client can word it again. Merge is set for a merge that met conflicts. Request names the request in the server's log.
+// Problem is an error (RFC 9457). Type is a URI that ends in the kind, with dashes for spaces. Detail is its whole text,
+// "op: thing: cause"; the parts stand beside it, so that a client can word it again. Rule names what denied the request.
+// Merge, or Files for one of sandboxes, is set for a merge that met conflicts. Request names the request in the server's log.
 type Problem struct {
+	Type    string       `json:"type"`
 	Title   string       `json:"title"`
 	Status  int          `json:"status"`
 	Detail  string       `json:"detail"`
@@ -309,6 +318,8 @@ type Problem struct {
 	Thing   string       `json:"thing,omitempty"`
 	Cause   string       `json:"cause,omitempty"`
 	Hint    string       `json:"hint,omitempty"`
+	Rule    string       `json:"rule,omitempty"`
 	Request string       `json:"request,omitempty"`
 	Merge   *MergeResult `json:"merge,omitempty"`
+	Files   *FileMerge   `json:"files,omitempty"`
 }

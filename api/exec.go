@@ -1,6 +1,7 @@
 package api
 
-// GET /v1/exec is a WebSocket on which one command runs in a sandbox over buckets.
+// GET /v1/exec is a WebSocket on which one command runs in a sandbox over buckets, made for it; GET /v1/sandboxes/{id}/exec one
+// on which a command or a text runs in a sandbox that there is.
 //
 // The client's first message is an Exec as text. Then binary messages carry bytes: the first byte says of which stream
 // (Stdin from the client, Stdout and Stderr from the server). Text messages are Control. The server grants the client
@@ -27,14 +28,23 @@ const (
 
 // Exec asks for a command. The first mount without a path is the start directory, /workspace. Timeout is in seconds; 0 is
 // none but the server's own.
+//
+// In a sandbox that there is, Mounts is empty, and instead of Args there may be Code, a text as Run has it, or Attach, the
+// id of a process whose output is taken up: at most the newest MiB of what it wrote since it began, and what follows. With Keep
+// what runs goes on when the client goes.
 type Exec struct {
-	Args    []string `json:"args"`
-	Env     []string `json:"env,omitempty"` // NAME=VALUE
-	Dir     string   `json:"dir,omitempty"` // absolute; "" is /workspace
-	Mounts  []Mount  `json:"mounts"`
-	Timeout int64    `json:"timeout,omitempty"`
-	TTY     *Size    `json:"tty,omitempty"`  // a terminal: Stdin is what is typed, Stdout what is shown
-	Keep    bool     `json:"keep,omitempty"` // the forks of Mounts outlive the command; for root keys
+	Args     []string `json:"args,omitempty"`
+	Code     string   `json:"code,omitempty"`
+	Language string   `json:"language,omitempty"` // of Code
+	Session  string   `json:"session,omitempty"`  // of Code
+	Attach   int      `json:"attach,omitempty"`
+	Env      []string `json:"env,omitempty"` // NAME=VALUE
+	Dir      string   `json:"dir,omitempty"` // absolute; "" is /workspace
+	Root     bool     `json:"root,omitempty"` // as user 0 of the sandbox
+	Mounts   []Mount  `json:"mounts,omitempty"`
+	Timeout  int64    `json:"timeout,omitempty"`
+	TTY      *Size    `json:"tty,omitempty"`  // a terminal: Stdin is what is typed, Stdout what is shown
+	Keep     bool     `json:"keep,omitempty"` // over buckets: the forks of Mounts outlive the command; for root keys
 }
 
 // Size is a terminal's, in characters.
@@ -57,11 +67,13 @@ type Mount struct {
 
 // Control is a text message after the first; exactly one field is set.
 type Control struct {
-	Signal string   `json:"signal,omitempty"` // client: HUP, INT, QUIT, KILL, TERM, USR1, USR2
-	EOF    bool     `json:"eof,omitempty"`    // client: standard input has ended
-	Resize *Size    `json:"resize,omitempty"` // client: the terminal's new size
-	Kept   []Mount  `json:"kept,omitempty"`   // server: the forks that outlive the command, before it begins
-	Window int64    `json:"window,omitempty"` // server: further bytes of standard input that may be sent
-	Exit   *int     `json:"exit,omitempty"`   // server: the exit status, 0–255
-	Error  *Problem `json:"error,omitempty"`  // server: the command couldn't be run, or was ended
+	Signal string     `json:"signal,omitempty"` // client: HUP, INT, QUIT, KILL, TERM, USR1, USR2
+	EOF    bool       `json:"eof,omitempty"`    // client: standard input has ended
+	Resize *Size      `json:"resize,omitempty"` // client: the terminal's new size
+	Kept   []Mount    `json:"kept,omitempty"`   // server: the forks that outlive the command, before it begins
+	Window int64      `json:"window,omitempty"` // server: further bytes of standard input that may be sent
+	Pid    int        `json:"pid,omitempty"`    // server: the command in a sandbox has begun
+	Result *RunResult `json:"result,omitempty"` // server: how a text ended, without the output; the exit follows
+	Exit   *int       `json:"exit,omitempty"`   // server: the exit status, 0–255
+	Error  *Problem   `json:"error,omitempty"`  // server: the command couldn't be run, or was ended
 }

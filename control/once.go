@@ -27,6 +27,7 @@ type Answer struct {
 	Status int
 	Header map[string]string
 	Body   []byte
+	Secret bool // it is told once, and not kept
 }
 
 // ErrReused says that a key came with another request than the first time.
@@ -80,6 +81,9 @@ func (c *Control) Once(ctx context.Context, who *access.Caller, key string, prin
 	if size := 0; err == nil {
 		if size = len(a.Body); size <= maxOnce {
 			o.Done, o.Answer = true, *a
+			if a.Secret {
+				o.Answer = Answer{Secret: true}
+			}
 			end.Put(rec, encodeOnce(&o))
 		}
 	} else {
@@ -113,6 +117,9 @@ func (c *Control) answered(ctx context.Context, rec []byte, print [32]byte, now 
 	case !o.Done:
 		return nil, errs.Msg(errs.Conflict, "idempotency key", "", "the first request of this key was cut off by the server's end, or its answer was too large to be kept").
 			WithHint("look whether it did what it should, then take a new key")
+	case o.Answer.Secret:
+		return nil, errs.Msg(errs.Conflict, "idempotency key", "", "the request was answered, with a secret that is told once").
+			WithHint("revoke what it made, then ask again with a new key")
 	}
 	return &o.Answer, nil
 }

@@ -18,10 +18,7 @@ import (
 )
 
 func (s *server) describe(w http.ResponseWriter, r *request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, api.Server{Version: s.Version, S3Endpoint: s.s3Endpoint(r), Region: s.Region, Started: s.started})
+	return answer(w, r, http.StatusOK, api.Server{Version: s.Version, S3Endpoint: s.s3Endpoint(r), Region: s.Region, Started: s.started})
 }
 
 // s3Endpoint returns where S3 is; an endpoint without a host is on the one that the request was sent to.
@@ -42,9 +39,6 @@ func (s *server) storeUsage(w http.ResponseWriter, r *request) error {
 	if err := s.root(r); err != nil {
 		return err
 	}
-	if _, err := query(r); err != nil {
-		return err
-	}
 	var u api.StoreUsage
 	err := s.store.List(r.Context(), func(i *bucket.Info) error {
 		u.Buckets++
@@ -58,42 +52,51 @@ func (s *server) storeUsage(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, u)
+	return answer(w, r, http.StatusOK, u)
 }
 
-// listBuckets lists all buckets, or the living forks of one. A scoped key sees its own among them.
-func (s *server) listBuckets(w http.ResponseWriter, r *request) error {
-	q, err := query(r, "forksOf")
+// listBuckets lists all buckets, or the living forks of one. A scoped key sees its own among them. Without a limit a page is as large as
+// pages may be, for clients from before there were pages.
+func (s *server) listBuckets(_ http.ResponseWriter, r *request) (any, error) {
+	limit := int(r.number("limit"))
+	if limit == 0 {
+		limit = api.MaxPage
+	}
+	after, err := r.place()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out := api.Buckets{Buckets: []api.Bucket{}}
-	if base, ok := q["forksOf"]; ok {
-		if _, err := s.allowed(r, access.Read, base); err != nil {
-			return err
+	out := &api.Buckets{Buckets: []api.Bucket{}}
+	add := func(i *bucket.Info) error {
+		if !r.key.Allows(access.Read, i.ID) {
+			return nil
 		}
-		forks, err := s.store.ForksOf(r.Context(), base)
-		if err != nil {
-			return err
+		if len(out.Buckets) == limit {
+			out.Next = cursorAt(out.Buckets[limit-1].Name)
+			return io.EOF
 		}
-		slices.SortFunc(forks, func(a, b *bucket.Info) int { return strings.Compare(a.Name, b.Name) })
-		for _, i := range forks {
-			if r.key.Allows(access.Read, i.ID) {
-				out.Buckets = append(out.Buckets, wireBucket(i))
-			}
-		}
-		return answer(w, http.StatusOK, out)
-	}
-	err = s.store.List(r.Context(), func(i *bucket.Info) error {
-		if r.key.Allows(access.Read, i.ID) {
-			out.Buckets = append(out.Buckets, wireBucket(i))
-		}
+		out.Buckets = append(out.Buckets, wireBucket(i))
 		return nil
-	})
-	if err != nil {
-		return err
 	}
-	return answer(w, http.StatusOK, out)
+	if !r.q.Has("forksOf") {
+		err := s.store.ListPage(r.Context(), bucket.Page{After: after}, add)
+		return out, err
+	}
+	base := r.text("forksOf")
+	if _, err := s.allowed(r, access.Read, base); err != nil {
+		return nil, err
+	}
+	forks, err := s.store.ForksOf(r.Context(), base)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(forks, func(a, b *bucket.Info) int { return strings.Compare(a.Name, b.Name) })
+	for _, i := range forks {
+		if i.Name > after && add(i) != nil {
+			break
+		}
+	}
+	return out, nil
 }
 
 func (s *server) createBucket(w http.ResponseWriter, r *request) error {
@@ -119,7 +122,7 @@ func (s *server) createBucket(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return err
 		}
-		return created(w, info)
+		return created(w, r, info)
 	}
 	if in.Versioning || in.Snapshots {
 		return errs.Msg(errs.Invalid, "fork", in.Name, "a fork has its parent's settings")
@@ -138,35 +141,24 @@ func (s *server) createBucket(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return created(w, info)
+	return created(w, r, info)
 }
 
-func created(w http.ResponseWriter, info *bucket.Info) error {
+func created(w http.ResponseWriter, r *request, info *bucket.Info) error {
 	w.Header().Set("Location", "/v1/buckets/"+info.Name)
-	return answer(w, http.StatusCreated, wireBucket(info))
+	return answer(w, r, http.StatusCreated, wireBucket(info))
 }
 
 func (s *server) bucketInfo(w http.ResponseWriter, r *request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
 	info, err := s.allowed(r, access.Read, r.PathValue("name"))
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, wireBucket(info))
+	return answer(w, r, http.StatusOK, wireBucket(info))
 }
 
 func (s *server) deleteBucket(w http.ResponseWriter, r *request) error {
-	q, err := query(r, "force")
-	if err != nil {
-		return err
-	}
-	force, err := boolean("force", q["force"])
-	if err != nil {
-		return err
-	}
-	name := r.PathValue("name")
+	force, name := r.flag("force"), r.PathValue("name")
 	if _, err := s.allowed(r, access.Manage, name); err != nil {
 		return err
 	}
@@ -178,9 +170,6 @@ func (s *server) deleteBucket(w http.ResponseWriter, r *request) error {
 }
 
 func (s *server) bucketUsage(w http.ResponseWriter, r *request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
 	name := r.PathValue("name")
 	if _, err := s.allowed(r, access.Read, name); err != nil {
 		return err
@@ -189,23 +178,20 @@ func (s *server) bucketUsage(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, api.Usage{Objects: u.Objects, Bytes: u.Bytes, Unique: u.Unique, Shared: u.Shared, Metadata: u.Metadata})
+	return answer(w, r, http.StatusOK, api.Usage{Objects: u.Objects, Bytes: u.Bytes, Unique: u.Unique, Shared: u.Shared, Metadata: u.Metadata})
 }
 
 // readObject sends an object's bytes, as they are now or were at a version, snapshot or time. Whatever they are, a browser must not take
 // them for a page of this server's.
 func (s *server) readObject(w http.ResponseWriter, r *request) error {
-	q, err := query(r, "key", "at")
-	if err != nil {
-		return err
-	}
 	name := r.PathValue("name")
 	if _, err := s.allowed(r, access.Read, name); err != nil {
 		return err
 	}
 	var at agentrun.Version
-	if q["at"] != "" {
-		if _, at, err = s.store.Point(r.Context(), name+"@"+q["at"]); err != nil {
+	var err error
+	if r.text("at") != "" {
+		if _, at, err = s.store.Point(r.Context(), name+"@"+r.text("at")); err != nil {
 			return err
 		}
 	}
@@ -217,7 +203,7 @@ func (s *server) readObject(w http.ResponseWriter, r *request) error {
 	if !r.key.Allows(access.Read, v.Info().ID) { // the name may have passed to another bucket since
 		return errs.Msg(errs.Denied, r.op(), name, "this key may not read this bucket")
 	}
-	o, err := v.Get(r.Context(), q["key"])
+	o, err := v.Get(r.Context(), r.text("key"))
 	if err != nil {
 		return err
 	}
@@ -232,7 +218,7 @@ func (s *server) readObject(w http.ResponseWriter, r *request) error {
 	h.Set("ETag", `"`+o.ETag+`"`)
 	r.begun = true
 	w.WriteHeader(http.StatusOK)
-	if _, err := io.Copy(&patient{w: w, rc: http.NewResponseController(w)}, body); err != nil {
+	if _, err := io.Copy(&patient{w: w, rc: http.NewResponseController(w), patience: s.patience}, body); err != nil {
 		if errs.Is(err, errs.Corrupt) {
 			s.Log.Error("object can't be read", "request", r.id, "bucket", name, "error", err)
 		}
@@ -243,19 +229,17 @@ func (s *server) readObject(w http.ResponseWriter, r *request) error {
 
 // patient gives the client a while for each write, not for the whole.
 type patient struct {
-	w  io.Writer
-	rc *http.ResponseController
+	w        io.Writer
+	rc       *http.ResponseController
+	patience time.Duration
 }
 
 func (p *patient) Write(b []byte) (int, error) {
-	_ = p.rc.SetWriteDeadline(time.Now().Add(writeDeadline))
+	_ = p.rc.SetWriteDeadline(time.Now().Add(p.patience))
 	return p.w.Write(b)
 }
 
 func (s *server) listSnapshots(w http.ResponseWriter, r *request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
 	name := r.PathValue("name")
 	if _, err := s.allowed(r, access.Read, name); err != nil {
 		return err
@@ -268,7 +252,7 @@ func (s *server) listSnapshots(w http.ResponseWriter, r *request) error {
 	for i, sn := range list {
 		out.Snapshots[i] = wireSnapshot(name, sn)
 	}
-	return answer(w, http.StatusOK, out)
+	return answer(w, r, http.StatusOK, out)
 }
 
 func (s *server) takeSnapshot(w http.ResponseWriter, r *request) error {
@@ -288,7 +272,7 @@ func (s *server) takeSnapshot(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusCreated, wireSnapshot(name, sn))
+	return answer(w, r, http.StatusCreated, wireSnapshot(name, sn))
 }
 
 // expiry turns a lifetime in seconds into a moment. 0 is none.

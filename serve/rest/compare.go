@@ -12,19 +12,12 @@ import (
 
 // diff streams what changed from one point to another.
 func (s *server) diff(w http.ResponseWriter, r *request) error {
-	q, err := query(r, "from", "to", "prefix")
-	if err != nil {
-		return err
-	}
 	var points [2]api.Point
 	for i, name := range []string{"from", "to"} {
-		if q[name] == "" {
-			return errs.Msg(errs.Invalid, "diff", name, "missing: which bucket, NAME or NAME@SNAPSHOT?")
-		}
-		if _, err := s.allowed(r, access.Read, bucketOf(q[name])); err != nil {
+		if _, err := s.allowed(r, access.Read, bucketOf(r.text(name))); err != nil {
 			return err
 		}
-		b, at, err := s.store.Point(r.Context(), q[name])
+		b, at, err := s.store.Point(r.Context(), r.text(name))
 		if err != nil {
 			return err
 		}
@@ -32,7 +25,7 @@ func (s *server) diff(w http.ResponseWriter, r *request) error {
 	}
 	st := newStream[api.Change, api.DiffResult](s, w, r, true)
 	res := api.DiffResult{From: points[0], To: points[1]}
-	err = s.store.Diff(r.Context(), q["from"], q["to"], q["prefix"], func(c bucket.Change) error {
+	err := s.store.Diff(r.Context(), r.text("from"), r.text("to"), r.text("prefix"), func(c bucket.Change) error {
 		switch c.Kind {
 		case bucket.Added:
 			res.Added++
@@ -101,7 +94,7 @@ func (s *server) join(w http.ResponseWriter, r *request, target func(api.Merge, 
 			return err
 		}
 	}
-	st := newStream[api.None, api.MergeResult](s, w, r, acceptsLines(r))
+	st := newStream[api.None, api.MergeResult](s, w, r, accepts(r, api.NDJSON))
 	res, err := do(r.Context(), name, bucket.MergeOptions{Into: into, Conflicts: strategy, DryRun: in.DryRun, Progress: st.progress})
 	wire := wireMerge(res, in.DryRun)
 	return st.end(wire, err, wire)
@@ -119,7 +112,7 @@ func (s *server) gc(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, api.GCResult{Views: res.Views, Nodes: res.Nodes, Slots: res.Slots, Bytes: res.Bytes})
+	return answer(w, r, http.StatusOK, api.GCResult{Views: res.Views, Nodes: res.Nodes, Slots: res.Slots, Bytes: res.Bytes})
 }
 
 func (s *server) fsck(w http.ResponseWriter, r *request) error {
@@ -130,7 +123,7 @@ func (s *server) fsck(w http.ResponseWriter, r *request) error {
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}
-	st := newStream[api.None, api.FsckResult](s, w, r, acceptsLines(r))
+	st := newStream[api.None, api.FsckResult](s, w, r, accepts(r, api.NDJSON))
 	report, err := s.store.Fsck(r.Context(), bucket.FsckOptions{Repair: in.Repair, Payload: in.Payload, Progress: st.progress})
 	if err != nil {
 		return st.end(nil, err, nil)

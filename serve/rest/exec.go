@@ -59,26 +59,31 @@ const hello = 10 * time.Second
 // signals are those that a client may send, as Linux numbers them.
 var signals = map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "USR1": 10, "USR2": 12, "TERM": 15}
 
-// exec runs one command for the life of a WebSocket.
+// exec runs one command over buckets for the life of a WebSocket.
 func (s *server) exec(w http.ResponseWriter, r *request) error {
 	if s.Runner == nil {
 		return errs.Msg(errs.Unsupported, "exec", "", "this server runs no commands")
 	}
+	return s.upgraded(w, r, s.execs, s.run)
+}
+
+// upgraded makes a WebSocket of a request, and runs something on it that ends in a status. tokens bounds how many there are.
+func (s *server) upgraded(w http.ResponseWriter, r *request, tokens chan struct{}, run func(r *request, x *session) (int, error)) error {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return errs.Msg(errs.Invalid, "exec", "", "want a WebSocket with subprotocol "+api.ExecProtocol)
 	}
 	select {
-	case s.execs <- struct{}{}:
-		defer func() { <-s.execs }()
+	case tokens <- struct{}{}:
+		defer func() { <-tokens }()
 	default:
-		return errs.Msg(errs.Limit, "exec", "", fmt.Sprintf("%d commands are running already", cap(s.execs)))
+		return errs.Msg(errs.Limit, "exec", "", fmt.Sprintf("%d commands are running already", cap(tokens)))
 	}
 	r.begun = true
 	conn, err := websocket.Accept(w, r.Request, &websocket.AcceptOptions{Subprotocols: []string{api.ExecProtocol}})
 	if err != nil {
 		return nil // answered by Accept
 	}
-	x := &session{conn: conn, stdin: newInput()}
+	x := &session{conn: conn, stdin: newInput(), patience: s.patience}
 	defer x.reader.Wait()
 	defer conn.CloseNow() // ends the reader
 	if conn.Subprotocol() != api.ExecProtocol {
@@ -86,7 +91,7 @@ func (s *server) exec(w http.ResponseWriter, r *request) error {
 		return nil
 	}
 	conn.SetReadLimit(api.MaxBody)
-	status, err := s.run(r, x)
+	status, err := run(r, x)
 	last := api.Control{Exit: &status}
 	if err != nil {
 		p := s.problem(r, err, nil)
@@ -100,25 +105,26 @@ func (s *server) exec(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// run reads what to run, and runs it.
-func (s *server) run(r *request, x *session) (int, error) {
+// hello reads what to run.
+func (x *session) hello(r *request) (*api.Exec, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), hello)
+	defer cancel()
 	typ, b, err := x.conn.Read(ctx)
-	cancel()
 	if err != nil {
-		return 0, errs.New(errs.Canceled, "exec", "", err)
+		return nil, errs.New(errs.Canceled, "exec", "", err)
 	}
 	var e api.Exec
 	if typ != websocket.MessageText {
-		return 0, errs.Msg(errs.Invalid, "exec", "", "the first message says what to run, as text")
+		return nil, errs.Msg(errs.Invalid, "exec", "", "the first message says what to run, as text")
 	}
-	if err := decodeStrict(b, &e); err != nil {
-		return 0, err
+	if err := r.shapes.decode(b, &e); err != nil {
+		return nil, err
 	}
-	c, err := s.command(r, &e)
-	if err != nil {
-		return 0, err
-	}
+	return &e, nil
+}
+
+// begin lets the client send, under a time limit. stop ends what runs; done gives back what begin took.
+func (s *server) begin(r *request, x *session, e *api.Exec, what string) (ctx context.Context, done func(), err error) {
 	timeout := s.ExecTimeout
 	if e.TTY != nil {
 		timeout = max(timeout, shellTimeout) // somebody sits there
@@ -126,14 +132,35 @@ func (s *server) run(r *request, x *session) (int, error) {
 	if t := time.Duration(e.Timeout) * time.Second; t > 0 && t < timeout {
 		timeout = t
 	}
-	late := errs.Msg(errs.Limit, "exec", c.Args[0], fmt.Sprintf("ended after %v", timeout))
-	ctx, cancel = context.WithTimeoutCause(r.Context(), timeout, late)
-	defer cancel()
+	late := errs.Msg(errs.Limit, "exec", what, fmt.Sprintf("ended after %v", timeout))
+	ctx, cancel := context.WithTimeoutCause(r.Context(), timeout, late)
 	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-
-	x.ctx = ctx
+	done = func() { stop(nil); cancel() }
+	x.ctx, x.shapes = ctx, r.shapes
 	x.signals, x.resizes = make(chan int, 16), make(chan api.Size, 1)
+	if err := x.control(ctx, api.Control{Window: api.StdinWindow}); err != nil {
+		done()
+		return nil, nil, errs.New(errs.Canceled, "exec", what, err)
+	}
+	x.reader.Go(func() { x.read(r.Context(), stop) })
+	return ctx, done, nil
+}
+
+// run reads what to run over buckets, and runs it.
+func (s *server) run(r *request, x *session) (int, error) {
+	e, err := x.hello(r)
+	if err != nil {
+		return 0, err
+	}
+	c, err := s.command(r, e)
+	if err != nil {
+		return 0, err
+	}
+	ctx, done, err := s.begin(r, x, e, c.Args[0])
+	if err != nil {
+		return 0, err
+	}
+	defer done()
 	c.Stdin, c.Signals, c.Resizes = x, x.signals, x.resizes
 	if e.Keep {
 		c.Kept = func(names map[string]string) error {
@@ -146,11 +173,7 @@ func (s *server) run(r *request, x *session) (int, error) {
 			return x.control(ctx, api.Control{Kept: kept})
 		}
 	}
-	c.Stdout, c.Stderr = &output{x: x, frame: []byte{api.Stdout}}, &output{x: x, frame: []byte{api.Stderr}}
-	if err := x.control(ctx, api.Control{Window: api.StdinWindow}); err != nil {
-		return 0, errs.New(errs.Canceled, "exec", c.Args[0], err)
-	}
-	x.reader.Go(func() { x.read(r.Context(), stop) })
+	c.Stdout, c.Stderr = x.output(api.Stdout), x.output(api.Stderr)
 	status, err := s.Runner.Run(ctx, *c)
 	x.stdin.close()
 	if cause := context.Cause(ctx); cause != nil {
@@ -162,35 +185,17 @@ func (s *server) run(r *request, x *session) (int, error) {
 // command checks what a client wants to run.
 func (s *server) command(r *request, e *api.Exec) (*Command, error) {
 	bad := func(thing, text string) error { return errs.Msg(errs.Invalid, "exec", clip(thing), text) }
-	if len(e.Args) == 0 || e.Args[0] == "" {
-		return nil, bad("args", "no command")
+	if err := checkCommand(e.Args, e.Env, e.Dir); err != nil {
+		return nil, err
 	}
-	size := 0
-	for _, a := range append(append([]string(nil), e.Args...), e.Env...) {
-		if strings.IndexByte(a, 0) >= 0 {
-			return nil, bad("args", "a NUL byte has no place in arguments and environment")
-		}
-		size += len(a) + 1
-	}
-	if size > api.MaxArgs {
-		return nil, errs.Msg(errs.TooLarge, "exec", clip(e.Args[0]), fmt.Sprintf("arguments and environment take more than %d bytes", api.MaxArgs))
-	}
-	for _, v := range e.Env {
-		if strings.IndexByte(v, '=') <= 0 {
-			return nil, bad(v, "an environment variable is NAME=VALUE")
-		}
-	}
-	if e.Dir != "" && !path.IsAbs(e.Dir) {
-		return nil, bad(e.Dir, "the directory must be absolute")
+	if e.Code != "" || e.Language != "" || e.Session != "" || e.Attach != 0 || e.Root {
+		return nil, bad("exec", "code, language, session, attach and root are for sandboxes that there are: GET /v1/sandboxes/{id}/exec")
 	}
 	if len(e.Mounts) == 0 || len(e.Mounts) > api.MaxMounts {
 		return nil, bad("mounts", fmt.Sprintf("want 1 to %d buckets", api.MaxMounts))
 	}
-	if e.Timeout < 0 || e.Timeout > 1e9 {
-		return nil, bad("timeout", "want seconds from 0 to 1e9")
-	}
-	if t := e.TTY; t != nil && !validSize(t) {
-		return nil, bad("tty", fmt.Sprintf("a terminal has 0 to %d columns and rows", api.MaxSize))
+	if err := checkLimits(e); err != nil {
+		return nil, err
 	}
 	if e.Keep && !r.key.Root {
 		return nil, errs.Msg(errs.Denied, "exec", "keep", "only a root key may keep forks")
@@ -229,18 +234,59 @@ func (s *server) command(r *request, e *api.Exec) (*Command, error) {
 	return c, nil
 }
 
+// checkCommand checks what every command has.
+func checkCommand(args, env []string, dir string) error {
+	bad := func(thing, text string) error { return errs.Msg(errs.Invalid, "exec", clip(thing), text) }
+	if len(args) == 0 || args[0] == "" {
+		return bad("args", "no command")
+	}
+	size := 0
+	for _, list := range [][]string{args, env} {
+		for _, a := range list {
+			if strings.IndexByte(a, 0) >= 0 {
+				return bad("args", "a NUL byte has no place in arguments and environment")
+			}
+			size += len(a) + 1
+		}
+	}
+	if size > api.MaxArgs {
+		return errs.Msg(errs.TooLarge, "exec", clip(args[0]), fmt.Sprintf("arguments and environment take more than %d bytes", api.MaxArgs))
+	}
+	for _, v := range env {
+		if strings.IndexByte(v, '=') <= 0 {
+			return bad(v, "an environment variable is NAME=VALUE")
+		}
+	}
+	if dir != "" && !path.IsAbs(dir) || strings.IndexByte(dir, 0) >= 0 {
+		return bad(dir, "the directory must be absolute")
+	}
+	return nil
+}
+
+func checkLimits(e *api.Exec) error {
+	if e.Timeout < 0 || e.Timeout > 1e9 {
+		return errs.Msg(errs.Invalid, "exec", "timeout", "want seconds from 0 to 1e9")
+	}
+	if t := e.TTY; t != nil && !validSize(t) {
+		return errs.Msg(errs.Invalid, "exec", "tty", fmt.Sprintf("a terminal has 0 to %d columns and rows", api.MaxSize))
+	}
+	return nil
+}
+
 func validSize(t *api.Size) bool {
 	return t.Cols >= 0 && t.Rows >= 0 && t.Cols <= api.MaxSize && t.Rows <= api.MaxSize
 }
 
 // session is the server's end of a running command's socket.
 type session struct {
-	conn    *websocket.Conn
-	ctx     context.Context // of the command
-	stdin   *input
-	signals chan int
-	resizes chan api.Size  // holds the newest one
-	reader  sync.WaitGroup // of read, which ends with the socket
+	conn     *websocket.Conn
+	ctx      context.Context // of the command
+	shapes   *shapes
+	patience time.Duration
+	stdin    *input
+	signals  chan int
+	resizes  chan api.Size  // holds the newest one
+	reader   sync.WaitGroup // of read, which ends with the socket
 }
 
 func (x *session) control(ctx context.Context, c api.Control) error {
@@ -249,6 +295,13 @@ func (x *session) control(ctx context.Context, c api.Control) error {
 		return err
 	}
 	return x.conn.Write(ctx, websocket.MessageText, b)
+}
+
+// send sends a frame of output.
+func (x *session) send(frame []byte) error {
+	ctx, cancel := context.WithTimeout(x.ctx, x.patience)
+	defer cancel()
+	return x.conn.Write(ctx, websocket.MessageBinary, frame)
 }
 
 // Read is the command's standard input. What was taken is granted to the client again.
@@ -286,7 +339,7 @@ func (x *session) read(ctx context.Context, stop context.CancelCauseFunc) {
 			continue
 		}
 		var c api.Control
-		if err := decodeStrict(b, &c); err != nil {
+		if err := x.shapes.decode(b, &c); err != nil {
 			stop(err)
 			return
 		}
@@ -317,12 +370,15 @@ func (x *session) read(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// output sends one of the command's streams.
+// output sends one of the command's streams. A client that doesn't take it holds up the command, for a while, and is cut off
+// then.
 type output struct {
 	x     *session
 	mu    sync.Mutex
 	frame []byte // the stream's number, then the bytes
 }
+
+func (x *session) output(stream byte) *output { return &output{x: x, frame: []byte{stream}} }
 
 func (o *output) Write(p []byte) (n int, err error) {
 	o.mu.Lock()
@@ -330,7 +386,7 @@ func (o *output) Write(p []byte) (n int, err error) {
 	for len(p) > 0 {
 		part := p[:min(len(p), api.MaxFrame)]
 		o.frame = append(o.frame[:1], part...)
-		if err := o.x.conn.Write(o.x.ctx, websocket.MessageBinary, o.frame); err != nil {
+		if err := o.x.send(o.frame); err != nil {
 			return n, err
 		}
 		n += len(part)

@@ -7,9 +7,11 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"agentrun.dev/api"
 	"agentrun.dev/errs"
@@ -32,7 +34,8 @@ func (s *server) problem(r *request, err error, merge *api.MergeResult) api.Prob
 	if !ok {
 		status = http.StatusInternalServerError
 	}
-	p := api.Problem{Title: http.StatusText(status), Status: status, Kind: kind.String(), Request: r.id, Merge: merge}
+	p := api.Problem{Type: api.ProblemType + strings.ReplaceAll(kind.String(), " ", "-"), Title: title(status), Status: status, Kind: kind.String(),
+		Request: r.id, Merge: merge}
 	var e *errs.Error
 	if errors.As(err, &e) {
 		p.Op, p.Thing = e.Op, e.Thing
@@ -44,6 +47,9 @@ func (s *server) problem(r *request, err error, merge *api.MergeResult) api.Prob
 		p.Cause = kind.String()
 	}
 	p.Hint = errs.HintOf(err)
+	if kind == errs.Denied && strings.Contains(p.Op, ".") { // a verb: the guard's word
+		p.Rule = p.Cause
+	}
 	if status >= 500 && kind != errs.Unsupported {
 		s.Log.Error("request failed", "request", r.id, "method", r.Method, "path", clip(r.URL.Path), "error", err)
 		if kind == errs.Other {
@@ -54,9 +60,19 @@ func (s *server) problem(r *request, err error, merge *api.MergeResult) api.Prob
 	return p
 }
 
+func title(status int) string {
+	if status == 499 {
+		return "Client Closed Request"
+	}
+	return http.StatusText(status)
+}
+
 // fail answers a request with an error.
 func (s *server) fail(w http.ResponseWriter, r *request, err error, merge *api.MergeResult) {
-	p := s.problem(r, err, merge)
+	s.sendProblem(w, s.problem(r, err, merge))
+}
+
+func (s *server) sendProblem(w http.ResponseWriter, p api.Problem) {
 	if p.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="agentrun"`)
 	}
@@ -66,7 +82,11 @@ func (s *server) fail(w http.ResponseWriter, r *request, err error, merge *api.M
 	writeJSON(w, p.Status, api.ProblemJSON, p)
 }
 
-func answer(w http.ResponseWriter, status int, v any) error {
+// answer sends what was asked for. Lists that are nil are sent as empty ones if v is a pointer.
+func answer(w http.ResponseWriter, r *request, status int, v any) error {
+	if rv := reflect.ValueOf(v); rv.Kind() == reflect.Pointer {
+		r.shapes.fill(rv)
+	}
 	writeJSON(w, status, api.JSON, v)
 	return nil
 }
@@ -94,29 +114,54 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, v any) {
 // decode reads the body of a request: one JSON value of at most api.MaxBody bytes, without fields that aren't known. An
 // empty body is an empty value.
 func decode(w http.ResponseWriter, r *request, v any) error {
+	b, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	if len(b) == 0 {
+		b = []byte("{}")
+	} else if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != api.JSON {
+		return errs.Msg(errs.Invalid, "read request", "content-type", "want "+api.JSON)
+	}
+	return r.shapes.decode(b, v)
+}
+
+// readBody reads the body of a request, once.
+func readBody(w http.ResponseWriter, r *request) ([]byte, error) {
+	if r.read {
+		return r.body, nil
+	}
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(readDeadline))
-	body := http.MaxBytesReader(w, r.Body, api.MaxBody)
-	b, err := io.ReadAll(body)
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
 	_ = rc.SetReadDeadline(time.Time{})
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
-		return errs.Msg(errs.TooLarge, "read request", "", fmt.Sprintf("the body has more than %d bytes", api.MaxBody))
+		return nil, errs.Msg(errs.TooLarge, "read request", "", fmt.Sprintf("the body has more than %d bytes", api.MaxBody))
 	}
 	if err != nil {
-		return errs.Msg(errs.Invalid, "read request", "", "the body was cut off")
+		return nil, errs.Msg(errs.Invalid, "read request", "", "the body was cut off")
 	}
-	if len(b) == 0 {
-		return nil
-	}
-	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != api.JSON {
-		return errs.Msg(errs.Invalid, "read request", "content-type", "want "+api.JSON)
-	}
-	return decodeStrict(b, v)
+	r.body, r.read = b, true
+	return b, nil
 }
 
-// decodeStrict decodes one JSON value and says where one is wrong.
-func decodeStrict(b []byte, v any) error {
+// decode decodes one JSON value and says where one is wrong.
+func (c *shapes) decode(b []byte, v any) error {
+	if !utf8.Valid(b) {
+		at := 0
+		for at < len(b) {
+			c, n := utf8.DecodeRune(b[at:])
+			if c == utf8.RuneError && n <= 1 {
+				break
+			}
+			at += n
+		}
+		return errs.Msg(errs.Invalid, "read request", place(b, int64(at)), "not UTF-8")
+	}
+	if err := c.check(b, reflect.TypeOf(v)); err != nil {
+		return err
+	}
 	dec := json.NewDecoder(strings.NewReader(string(b)))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(v)
@@ -149,36 +194,4 @@ func place(b []byte, offset int64) string {
 	before := string(b[:offset])
 	line := strings.Count(before, "\n")
 	return fmt.Sprintf("line %d, column %d", line+1, len(before)-strings.LastIndexByte(before, '\n'))
-}
-
-// query returns a request's query, in which nothing but the named parameters may stand, each once.
-func query(r *request, names ...string) (map[string]string, error) {
-	out := make(map[string]string, len(names))
-	values := r.URL.Query()
-next:
-	for name, vs := range values {
-		for _, n := range names {
-			if n == name {
-				if len(vs) != 1 {
-					return nil, errs.Msg(errs.Invalid, "read request", name, "given more than once")
-				}
-				out[name] = vs[0]
-				continue next
-			}
-		}
-		return nil, errs.Msg(errs.Invalid, "read request", clip(name), "no such parameter here")
-	}
-	return out, nil
-}
-
-// boolean reads a parameter that is true or false.
-func boolean(name, value string) (bool, error) {
-	if value == "" {
-		return false, nil
-	}
-	b, err := strconv.ParseBool(value)
-	if err != nil {
-		return false, errs.Msg(errs.Invalid, "read request", name, "want true or false")
-	}
-	return b, nil
 }

@@ -3,9 +3,7 @@ package rest
 import (
 	"bufio"
 	"encoding/json"
-	"mime"
 	"net/http"
-	"strings"
 	"time"
 
 	"agentrun.dev/api"
@@ -35,18 +33,6 @@ func newStream[I, R any](s *server, w http.ResponseWriter, r *request, lines boo
 	return st
 }
 
-// acceptsLines reports whether the client asks for a stream.
-func acceptsLines(r *request) bool {
-	for _, v := range r.Header.Values("Accept") {
-		for _, part := range strings.Split(v, ",") {
-			if t, _, err := mime.ParseMediaType(part); err == nil && t == api.NDJSON {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // send writes a line, and sees that it isn't held back for long.
 func (st *stream[I, R]) send(line api.Line[I, R], flush bool) error {
 	if !st.begun {
@@ -58,7 +44,7 @@ func (st *stream[I, R]) send(line api.Line[I, R], flush bool) error {
 	now := time.Now()
 	flush = flush || now.Sub(st.flushed) >= flushEvery
 	// The deadline holds while something is being written, not while the next line is being found.
-	_ = rc.SetWriteDeadline(now.Add(writeDeadline))
+	_ = rc.SetWriteDeadline(now.Add(st.s.patience))
 	defer rc.SetWriteDeadline(time.Time{})
 	if err := st.enc.Encode(line); err != nil || !flush {
 		return err
@@ -92,7 +78,7 @@ func (st *stream[I, R]) end(res *R, err error, merge *api.MergeResult) error {
 	case st.lines:
 		_ = st.send(api.Line[I, R]{Result: res}, true)
 	default:
-		return answer(st.w, http.StatusOK, res)
+		return answer(st.w, st.r, http.StatusOK, res)
 	}
 	return nil
 }

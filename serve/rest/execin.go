@@ -1,0 +1,211 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"agentrun.dev/access"
+	"agentrun.dev/api"
+	"agentrun.dev/control"
+	"agentrun.dev/engine"
+	"agentrun.dev/errs"
+	"agentrun.dev/node"
+)
+
+// execIn answers GET /v1/sandboxes/{id}/exec: a command, or a text, for the life of a WebSocket. What can be refused is refused
+// before there is a socket.
+func (s *server) execIn(w http.ResponseWriter, r *request) error {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return errs.Msg(errs.Invalid, "exec", "", "want a WebSocket with subprotocol "+api.ExecProtocol+", or POST")
+	}
+	u, err := s.use(r, access.SandboxExec)
+	if err != nil {
+		return err
+	}
+	defer u.Close()
+	return s.upgraded(w, r, s.runs, func(r *request, x *session) (int, error) {
+		e, err := x.hello(r)
+		if err != nil {
+			return 0, err
+		}
+		if err := checkExecIn(e); err != nil {
+			return 0, err
+		}
+		ctx, done, err := s.begin(r, x, e, clip(strings.Join(e.Args, " ")))
+		if err != nil {
+			return 0, err
+		}
+		defer done()
+		if e.Code != "" {
+			return s.codeIn(ctx, u, x, e)
+		}
+		return s.commandIn(ctx, u, x, e)
+	})
+}
+
+// checkExecIn checks what a client wants to run in a sandbox that there is.
+func checkExecIn(e *api.Exec) error {
+	bad := func(thing, text string) error { return errs.Msg(errs.Invalid, "exec", thing, text) }
+	ways := 0
+	for _, set := range []bool{len(e.Args) > 0, e.Code != "", e.Attach != 0} {
+		if set {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		return bad("", "want one of args, code and attach")
+	case len(e.Mounts) > 0:
+		return bad("mounts", "the sandbox has its own")
+	case e.Attach < 0:
+		return bad("attach", "want the number of a process")
+	case e.Attach > 0 && (len(e.Env) > 0 || e.Dir != "" || e.Root || e.TTY != nil):
+		return bad("attach", "the process has its own environment, directory, user and terminal")
+	case e.Code != "" && (e.TTY != nil || e.Root || e.Keep):
+		return bad("code", "a text has no terminal, isn't run as root and doesn't outlive its client: use args")
+	}
+	args := e.Args
+	if len(args) == 0 {
+		args = []string{"-"}
+	}
+	if err := checkCommand(args, e.Env, e.Dir); err != nil {
+		return err
+	}
+	if err := checkText(e.Code, e.Language, e.Session); err != nil {
+		return err
+	}
+	return checkLimits(e)
+}
+
+// codeIn runs a text. A signal that ends programs ends it.
+func (s *server) codeIn(ctx context.Context, u *control.Session, x *session, e *api.Exec) (int, error) {
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var sent atomic.Int64
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		for {
+			select {
+			case sig := <-x.signals:
+				if sig != 10 && sig != 12 {
+					sent.Store(int64(sig))
+					cancel()
+				}
+			case <-x.resizes:
+			case <-ended:
+				return
+			}
+		}
+	}()
+	begun := time.Now()
+	res, err := u.Code(limited, node.Code{Text: e.Code, Language: e.Language, Default: u.Sandbox.Language, Session: e.Session, Env: e.Env, Dir: e.Dir,
+		Stdin: x, Stdout: x.output(api.Stdout), Stderr: x.output(api.Stderr)})
+	x.stdin.close()
+	if cause := context.Cause(ctx); cause != nil {
+		return 0, cause
+	}
+	if sig := sent.Load(); sig != 0 && err != nil {
+		return 128 + int(sig), nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	status := res.Status & 0xff
+	out := api.RunResult{ExitCode: status, Result: res.Result, Language: res.Language, Duration: time.Since(begun).Seconds()}
+	if err := x.control(ctx, api.Control{Result: &out}); err != nil {
+		return 0, errs.New(errs.Canceled, "exec", "", err)
+	}
+	return status, nil
+}
+
+// commandIn runs a command, or takes one up.
+func (s *server) commandIn(ctx context.Context, u *control.Session, x *session, e *api.Exec) (int, error) {
+	stdout, stderr := io.Writer(x.output(api.Stdout)), io.Writer(x.output(api.Stderr))
+	if e.Keep {
+		stdout, stderr = &leaving{w: stdout}, &leaving{w: stderr}
+	}
+	c := engine.Cmd{Args: e.Args, Env: e.Env, Dir: e.Dir, Root: e.Root, Stdin: x, Stdout: stdout, Stderr: stderr, Keep: e.Keep}
+	if e.TTY != nil {
+		c.TTY = &engine.Size{Cols: e.TTY.Cols, Rows: e.TTY.Rows}
+	}
+	start := func() (engine.Process, error) { return u.Exec(ctx, c) }
+	if e.Attach != 0 {
+		start = func() (engine.Process, error) { return u.Attach(ctx, e.Attach, c) }
+	}
+	p, err := start()
+	if err != nil {
+		x.stdin.close()
+		return 0, err
+	}
+	if err := x.control(ctx, api.Control{Pid: p.Pid()}); err != nil && !e.Keep {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		_, _ = p.Wait(ctx)
+		return 0, errs.New(errs.Canceled, "exec", fmt.Sprint(p.Pid()), err)
+	}
+	type end struct {
+		status int
+		err    error
+	}
+	ended := make(chan end, 1)
+	waiting := ctx
+	if e.Keep {
+		waiting = context.WithoutCancel(ctx)
+	}
+	go func() { // owned by this function, or by the command that is kept
+		status, err := p.Wait(waiting)
+		ended <- end{status, err}
+	}()
+	stopped := make(chan struct{})
+	defer close(stopped)
+	go x.forward(p, stopped)
+	defer x.stdin.close()
+	if e.Keep {
+		select {
+		case last := <-ended:
+			return last.status & 0xff, last.err
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+	last := <-ended
+	if cause := context.Cause(ctx); cause != nil {
+		return 0, cause
+	}
+	return last.status & 0xff, last.err
+}
+
+// forward passes signals and sizes on until the command has ended.
+func (x *session) forward(p engine.Process, ended <-chan struct{}) {
+	for {
+		select {
+		case sig := <-x.signals:
+			_ = p.Signal(sig) // it has ended, or doesn't know the signal
+		case size := <-x.resizes:
+			_ = p.Resize(engine.Size{Cols: size.Cols, Rows: size.Rows}) // it has ended, or has no terminal
+		case <-ended:
+			return
+		}
+	}
+}
+
+// leaving writes to a client until that goes, and to nobody then.
+type leaving struct {
+	w    io.Writer
+	gone bool
+}
+
+func (l *leaving) Write(b []byte) (int, error) {
+	if !l.gone {
+		if _, err := l.w.Write(b); err != nil {
+			l.gone = true
+		}
+	}
+	return len(b), nil
+}
