@@ -38,8 +38,8 @@ type Exec struct {
 	Language string   `json:"language,omitempty"` // of Code
 	Session  string   `json:"session,omitempty"`  // of Code
 	Attach   int      `json:"attach,omitempty"`
-	Env      []string `json:"env,omitempty"` // NAME=VALUE
-	Dir      string   `json:"dir,omitempty"` // absolute; "" is /workspace
+	Env      []string `json:"env,omitempty"`  // NAME=VALUE
+	Dir      string   `json:"dir,omitempty"`  // absolute; "" is /workspace
 	Root     bool     `json:"root,omitempty"` // as user 0 of the sandbox
 	Mounts   []Mount  `json:"mounts,omitempty"`
 	Timeout  int64    `json:"timeout,omitempty"`
