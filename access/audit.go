@@ -56,7 +56,8 @@ type trail struct {
 	o    AuditOptions
 
 	mu      sync.Mutex
-	open    *group
+	open    *group // takes entries
+	current *group // is being written; nil: none
 	closing bool
 
 	wake chan struct{} // the group is urgent, or its first entry came, or it all ends
@@ -121,30 +122,44 @@ func (l *trail) signal() {
 // add gives the log an entry. An urgent one is durable when it returns nil. One that isn't is kept in memory for up to lookDelay; while the queue
 // is full the caller waits.
 func (l *trail) add(ctx context.Context, e api.AuditEntry, urgent, reclaim bool) error {
+	wait, err := l.put(ctx, e, urgent, reclaim)
+	if err != nil {
+		return err
+	}
+	return wait(ctx)
+}
+
+func noWait(context.Context) error { return nil }
+
+// put is add but for the wait until an urgent entry is durable.
+func (l *trail) put(ctx context.Context, e api.AuditEntry, urgent, reclaim bool) (wait func(context.Context) error, err error) {
 	e.Time = l.now().UTC()
 	for {
 		l.mu.Lock()
 		if l.closing {
 			l.mu.Unlock()
-			return errs.Msg(errs.Unavailable, "audit log", "", "closed")
+			return nil, errs.Msg(errs.Unavailable, "audit log", "", "closed")
 		}
 		g := l.open
 		room := len(g.items) < maxQueue
 		if room {
 			g.items = append(g.items, item{entry: e, lazy: !urgent})
+			g.reclaim = g.reclaim || reclaim
 		}
 		first := len(g.items) == 1
-		g.reclaim = g.reclaim || reclaim
 		g.urgent = g.urgent || urgent || !room
 		l.mu.Unlock()
 		if first || urgent || !room {
 			l.signal()
 		}
-		if room && !urgent {
-			return nil
+		switch {
+		case room && urgent:
+			return g.wait, nil
+		case room:
+			return noWait, nil
 		}
-		if err := g.wait(ctx); err != nil || room {
-			return err
+		if err := g.wait(ctx); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -152,16 +167,14 @@ func (l *trail) add(ctx context.Context, e api.AuditEntry, urgent, reclaim bool)
 // flush waits until what was added before is in the store.
 func (l *trail) flush(ctx context.Context) error {
 	l.mu.Lock()
-	g, closing := l.open, l.closing
-	empty := len(g.items) == 0
-	g.urgent = g.urgent || !empty
-	l.mu.Unlock()
-	if closing {
-		return nil
+	g := l.open
+	if len(g.items) > 0 && !l.closing {
+		g.urgent = true
+	} else {
+		g = l.current
 	}
-	if empty { // but some may be on their way
-		l.writing.Lock()
-		l.writing.Unlock() //nolint:staticcheck // it is waited for, that is all
+	l.mu.Unlock()
+	if g == nil {
 		return nil
 	}
 	l.signal()
@@ -198,13 +211,13 @@ func (l *trail) run() {
 		g, closing := l.open, l.closing
 		take := g.urgent || late || closing
 		if take {
-			l.open = newGroup()
+			l.open, l.current = newGroup(), g
 		}
 		l.mu.Unlock()
 		if take {
 			l.write(g)
 			l.mu.Lock()
-			take = len(l.open.items) == 0
+			take, l.current = len(l.open.items) == 0, nil
 			l.mu.Unlock()
 			if closing {
 				return

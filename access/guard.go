@@ -53,24 +53,61 @@ func (g *Guard) Close(ctx context.Context) error {
 // exists). It returns once the decision is in the audit log durably, except for verbs that only look, which are there within a second.
 // Where the log can't be written nothing is allowed: the error is then the log's.
 func (g *Guard) Check(ctx context.Context, who *Caller, v Verb, t Thing) error {
-	d, err := g.decide(ctx, who, v, t)
+	wait, err := g.Begin(ctx, who, v, t)
 	if err != nil {
 		return err
 	}
-	if err := g.record(ctx, who, v, t, d.allowed, d.rule); err != nil {
-		return err
-	}
-	return d.err(v, t)
+	return wait(ctx)
 }
 
-// record puts a decision into the log.
+// Begin is Check for callers who have something to do while the decision is being written down. They mustn't act on it, beyond what they
+// can take back, nor tell of it, before wait returned nil. An error of Begin's own is final and in the log.
+func (g *Guard) Begin(ctx context.Context, who *Caller, v Verb, t Thing) (wait func(context.Context) error, err error) {
+	d, err := g.decide(ctx, who, v, t)
+	if err != nil {
+		return nil, err
+	}
+	if !d.allowed {
+		if err := g.record(ctx, who, v, t, false, d.rule); err != nil {
+			return nil, err
+		}
+		return nil, d.err(v, t)
+	}
+	written, err := g.put(ctx, who, v, t, true, d.rule)
+	if err != nil {
+		return nil, logErr(v, t, err)
+	}
+	return func(ctx context.Context) error { return logErr(v, t, written(ctx)) }, nil
+}
+
+// record puts a decision into the log; one of a verb that changes something is durable when it returns.
 func (g *Guard) record(ctx context.Context, who *Caller, v Verb, t Thing, allowed bool, rule string) error {
+	wait, err := g.put(ctx, who, v, t, allowed, rule)
+	if err == nil {
+		err = wait(ctx)
+	}
+	return logErr(v, t, err)
+}
+
+// refuse records that something was refused that the policy alone would allow, and returns the error.
+func (g *Guard) refuse(ctx context.Context, who *Caller, v Verb, t Thing, rule string) error {
+	if err := g.record(ctx, who, v, t, false, rule); err != nil {
+		return err
+	}
+	return (&decision{seen: true, rule: rule}).err(v, t)
+}
+
+func (g *Guard) put(ctx context.Context, who *Caller, v Verb, t Thing, allowed bool, rule string) (func(context.Context) error, error) {
 	e := newEntry(who, string(v), t.name())
 	e.Allowed, e.Rule, e.Data = allowed, clean(who, rule, maxRule), t.data(who)
-	if err := g.log.add(ctx, e, !v.Looks(), v == SandboxEnd || v == SnapshotChange); err != nil {
-		return errs.New(errs.KindOf(err), string(v), printable(t.ID, maxThing), err)
+	return g.log.put(ctx, e, !v.Looks(), v == SandboxEnd || v == SnapshotChange)
+}
+
+func logErr(v Verb, t Thing, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return errs.New(errs.KindOf(err), string(v), printable(t.ID, maxThing), err)
 }
 
 // Sees reports, without a trace in the log, whether a thing is listed for the caller.
@@ -204,7 +241,7 @@ func (d *decision) err(v Verb, t Thing) error {
 	case d.allowed:
 		return nil
 	case d.seen:
-		return errs.Msg(errs.Denied, string(v), t.ID, d.rule)
+		return errs.Msg(errs.Denied, string(v), printable(t.ID, maxThing), d.rule)
 	}
 	return Missing(v, t)
 }
@@ -215,5 +252,5 @@ func Missing(v Verb, t Thing) error {
 	if kind == "" {
 		kind = "thing"
 	}
-	return errs.Msg(errs.NotFound, string(v), t.ID, "no such "+kind)
+	return errs.Msg(errs.NotFound, string(v), printable(t.ID, maxThing), "no such "+kind)
 }

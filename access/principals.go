@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -117,25 +116,17 @@ func (k *Keys) loadPrincipal(ctx context.Context, name string) (*api.Principal, 
 }
 
 func (k *Keys) decodePrincipal(name string, value []byte) (*api.Principal, error) {
-	plain, err := k.own.Open(principalPrefix+name, value)
-	if err != nil {
-		return nil, err
-	}
 	p := &api.Principal{}
-	if err := json.Unmarshal(plain, p); err != nil {
-		return nil, errs.New(errs.Corrupt, "principal", name, err)
+	if err := k.unseal(principalPrefix+name, value, p); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
 
 // Principals calls f for each stored principal whose name comes after a name, in order.
 func (k *Keys) Principals(ctx context.Context, after string, f func(*api.Principal) error) error {
-	r := kv.Range{Start: []byte(principalPrefix), End: kv.PrefixEnd([]byte(principalPrefix))}
-	if after != "" {
-		r.Start = []byte(principalPrefix + after + "\x00")
-	}
-	return k.kv.Scan(ctx, r, func(key, value []byte) error {
-		p, err := k.decodePrincipal(string(key[len(principalPrefix):]), value)
+	return k.each(ctx, principalPrefix, after, func(name string, value []byte) error {
+		p, err := k.decodePrincipal(name, value)
 		if err != nil {
 			return err
 		}
@@ -221,11 +212,7 @@ func (k *Keys) SetPrincipal(ctx context.Context, p api.Principal) (_ *api.Princi
 	if err := k.checkParent(ctx, op, &p, created); err != nil {
 		return nil, false, err
 	}
-	plain, err := json.Marshal(p)
-	if err != nil {
-		return nil, false, errs.New(errs.Invalid, op, p.Name, err)
-	}
-	value, err := k.own.Seal(string(key), plain)
+	value, err := k.sealJSON(string(key), p)
 	if err != nil {
 		return nil, false, err
 	}
