@@ -1,0 +1,386 @@
+# Written by unasync.py from _async/resources.py: change that.
+"""What the server has beside sandboxes: each kind is an attribute of the client.
+
+Every method may raise NotFound, Denied, Unauthorized, Invalid, ConnectionFailed and Timeout. Lists are complete; `limit` bounds them.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+
+from .. import _wire
+from ..errors import BuildFailed, Timeout
+from ..types import (Agent, AuditCheck, AuditEntry, Budget, BuildLine, Claim, Conversation, Fork, Key, Lease, Pool, PoolSpec, Principal,
+                     PrincipalUsage, Reservation, Secret, SecretUse, Snapshot, Template, TemplateSpec)
+from . import _io
+from .transport import Stream, Transport
+
+
+class Resource:
+    """One kind of thing."""
+
+    kind = ""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def _path(self, *more: str) -> str:
+        return _wire.url_path(self.kind, *more)
+
+
+class Templates(Resource):
+    """What sandboxes look like, by name. Each change is a new version, which is built."""
+
+    kind = "templates"
+
+    def create(self, name: str, spec: Union[TemplateSpec, Mapping[str, Any]], *, labels: Optional[Mapping[str, str]] = None,
+                     wait: bool = True, timeout: float = 600.0) -> Template:
+        """Makes a template, and waits until it is built.
+
+        Args:
+            name: a DNS label.
+            spec: a TemplateSpec, or a mapping with the API's own names.
+            wait: False returns while it is being built.
+            timeout: seconds to wait.
+        Raises:
+            Exists: the name is taken; `put` changes a template.
+            BuildFailed: an init line failed; the error has the log's end.
+            Timeout: it isn't built yet.
+        """
+        t = self._transport.call(Template, "POST", self._path(), key="", json={**_wire.body(name=name, labels=labels), "spec": _wire.encode(spec)})
+        return self.wait(name, timeout=timeout, version=t.version) if wait else t
+
+    def put(self, name: str, spec: Union[TemplateSpec, Mapping[str, Any]], *, wait: bool = True, timeout: float = 600.0) -> Template:
+        """Makes a template, or a new version of it if the spec differs from the newest, and waits until it is built. See `create`."""
+        t = self._transport.call(Template, "PUT", self._path(name), json=_wire.encode(spec))
+        return self.wait(name, timeout=timeout, version=t.version) if wait else t
+
+    def get(self, name: str, version: Optional[int] = None) -> Template:
+        """Returns a version of a template, the newest by default."""
+        return self._transport.call(Template, "GET", self._path(name), query={"version": version})
+
+    def list(self, *, limit: Optional[int] = None) -> List[Template]:
+        """Returns all templates by name, their newest versions."""
+        return self._transport.list(Template, self._path(), "templates", limit=limit)
+
+    def delete(self, name: str) -> None:
+        """Deletes a template. Sandboxes of it go on.
+
+        Raises:
+            Conflict: a pool uses it.
+        """
+        self._transport.json("DELETE", self._path(name))
+
+    def log(self, name: str, *, version: Optional[int] = None, follow: bool = False) -> Stream[BuildLine]:
+        """Returns the lines of a build's log, to be iterated; with follow until the build has ended."""
+        answer = self._transport.send("GET", self._path(name, "log"), query={"version": version, "follow": follow}, accept=_wire.NDJSON,
+                                            endless=follow)
+        return Stream(self._transport, answer, _build_line)
+
+    def wait(self, name: str, *, version: Optional[int] = None, timeout: float = 600.0,
+                   on_progress: Optional[Callable[[Template], object]] = None) -> Template:
+        """Waits until a template is built.
+
+        Args:
+            timeout: seconds.
+            on_progress: called with the template each time it is looked at.
+        Raises:
+            BuildFailed: an init line failed.
+            Timeout: it isn't built yet.
+        """
+        end, pause = time.monotonic() + timeout, 0.05
+        while True:
+            t = self.get(name, version)
+            if on_progress is not None:
+                on_progress(t)
+            if t.state == "ready":
+                return t
+            if t.state == "failed":
+                with self.log(name, version=t.version) as stream:
+                    lines = [line.text for line in stream]
+                raise BuildFailed(f"build: {name}: {t.error or 'it failed'}", op="build", thing=name, cause=t.error, log=lines[-100:])
+            if time.monotonic() >= end:
+                raise Timeout(f"build: {name}: it is {t.state} after {timeout} s ({t.progress:.0%})")
+            _io.sleep(pause)
+            pause = min(pause * 1.5, 1.0)
+
+
+def _build_line(v: Any) -> List[BuildLine]:
+    v = _wire.unwrap(v)
+    return [_wire.decode(BuildLine, v)] if isinstance(v, dict) and "text" in v else []
+
+
+class Pools(Resource):
+    """Warm sandboxes of a template, to be claimed at once."""
+
+    kind = "pools"
+
+    def put(self, name: str, template: str, replicas: int, *, max_sandboxes: int = 0, labels: Optional[Mapping[str, str]] = None,
+                  wait: bool = False, timeout: float = 600.0) -> Pool:
+        """Makes a pool, or changes it.
+
+        Args:
+            replicas: how many warm sandboxes are kept, 0 to 10000.
+            max_sandboxes: how many that were claimed from it may live at once; 0 is no bound.
+            wait: until it is full, at most for timeout seconds.
+        """
+        spec = PoolSpec(template, replicas, max_sandboxes, dict(labels or {}))
+        p = self._transport.call(Pool, "PUT", self._path(name), json={"template": template, "replicas": replicas, **_wire.encode(spec)})
+        return self.wait(name, timeout=timeout) if wait else p
+
+    def get(self, name: str) -> Pool:
+        return self._transport.call(Pool, "GET", self._path(name))
+
+    def list(self, *, limit: Optional[int] = None) -> List[Pool]:
+        return self._transport.list(Pool, self._path(), "pools", limit=limit)
+
+    def delete(self, name: str) -> None:
+        """Deletes a pool with its warm sandboxes. Those that were claimed go on."""
+        self._transport.json("DELETE", self._path(name))
+
+    def wait(self, name: str, *, timeout: float = 600.0) -> Pool:
+        """Waits until a pool is full.
+
+        Raises:
+            BuildFailed: its template can't be built.
+            Timeout: it isn't full after so many seconds.
+        """
+        end, pause = time.monotonic() + timeout, 0.05
+        while True:
+            p = self.get(name)
+            if p.state == "ready" and p.ready >= p.spec.replicas:
+                return p
+            if p.state == "failed":
+                raise BuildFailed(f"pool: {name}: {p.error or 'it failed'}", op="pool", thing=name, cause=p.error)
+            if time.monotonic() >= end:
+                raise Timeout(f"pool: {name}: it is {p.state} after {timeout} s, {p.ready} of {p.spec.replicas} are ready")
+            _io.sleep(pause)
+            pause = min(pause * 1.5, 1.0)
+
+    def reserve(self, pool: str, seconds: Optional[int] = None) -> Reservation:
+        """Holds a warm sandbox back for somebody who is about to claim it, with `create(reservation=…)`.
+
+        Args:
+            seconds: for how long, at most 600; None is 60.
+        """
+        return self._transport.call(Reservation, "POST", _wire.url_path("reservations"), key="", json=_wire.body(pool=pool, seconds=seconds))
+
+    def unreserve(self, reservation: Union[Reservation, str]) -> None:
+        """Gives a reservation up."""
+        self._transport.json("DELETE", _wire.url_path("reservations", reservation.id if isinstance(reservation, Reservation) else reservation))
+
+
+class Claims(Resource):
+    """Sandboxes that were asked for by a name."""
+
+    kind = "claims"
+
+    def put(self, name: str, *, pool: Optional[str] = None, template: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
+                  secrets: Optional[Sequence[SecretUse]] = None, lease: Optional[Lease] = None,
+                  labels: Optional[Mapping[str, str]] = None) -> Claim:
+        """Claims a sandbox under a name, unless that was done: `client.get(claim.sandbox)` returns it.
+
+        Raises:
+            Conflict: there is a claim of that name with another spec.
+        """
+        return self._transport.call(Claim, "PUT", self._path(name), json=_wire.body(
+            pool=pool, template=template, env=env, secrets=secrets, lease=lease, labels=labels))
+
+    def get(self, name: str) -> Claim:
+        return self._transport.call(Claim, "GET", self._path(name))
+
+    def list(self, *, limit: Optional[int] = None) -> List[Claim]:
+        return self._transport.list(Claim, self._path(), "claims", limit=limit)
+
+    def delete(self, name: str) -> None:
+        """Ends the claim's sandbox and forgets the claim."""
+        self._transport.json("DELETE", self._path(name))
+
+
+class Forks(Resource):
+    """Forks of sandboxes, by name."""
+
+    kind = "forks"
+
+    def put(self, name: str, source: str, replicas: int) -> Fork:
+        """Makes a fork of a sandbox (id or name) under a name, unless that was done."""
+        return self._transport.call(Fork, "PUT", self._path(name), json={"source": source, "replicas": replicas})
+
+    def get(self, name: str) -> Fork:
+        return self._transport.call(Fork, "GET", self._path(name))
+
+    def list(self, *, limit: Optional[int] = None) -> List[Fork]:
+        return self._transport.list(Fork, self._path(), "forks", limit=limit)
+
+    def delete(self, name: str) -> None:
+        """Ends the fork's sandboxes."""
+        self._transport.json("DELETE", self._path(name))
+
+
+class Snapshots(Resource):
+    """Snapshots of sandboxes' files. `sandbox.snapshot()` makes one."""
+
+    kind = "snapshots"
+
+    def get(self, id: str) -> Snapshot:
+        return self._transport.call(Snapshot, "GET", self._path(id))
+
+    def list(self, *, sandbox: Optional[str] = None, limit: Optional[int] = None) -> List[Snapshot]:
+        return self._transport.list(Snapshot, self._path(), "snapshots", query={"sandbox": sandbox}, limit=limit)
+
+    def delete(self, id: str) -> None:
+        self._transport.json("DELETE", self._path(id))
+
+
+class Conversations(Resource):
+    """Which sandbox a conversation has. Ids are the caller's own."""
+
+    kind = "conversations"
+
+    def attach(self, id: str, *, agent: Optional[str] = None, sandbox: Optional[str] = None, user: Optional[str] = None) -> Conversation:
+        """Attaches a sandbox to a conversation. Which one is for the agent's mode to say.
+
+        Args:
+            sandbox: where the user chooses; None where the user has one already.
+            user: whose conversation it is; another than the caller is for operators.
+        """
+        return self._transport.call(Conversation, "POST", self._path(id, "attach"), key="",
+                                          json=_wire.body(agent=agent, sandbox=sandbox, user=user))
+
+    def detach(self, id: str) -> Conversation:
+        """Detaches what is attached. The sandbox goes on."""
+        return self._transport.call(Conversation, "POST", self._path(id, "detach"), again=True)
+
+    def get(self, id: str) -> Conversation:
+        return self._transport.call(Conversation, "GET", self._path(id))
+
+    def end(self, id: str) -> None:
+        """Ends a conversation. A sandbox that was made for it alone ends after the agent's retention."""
+        self._transport.json("DELETE", self._path(id))
+
+
+class Agents(Resource):
+    """Which sandboxes agents' conversations get."""
+
+    kind = "agents"
+
+    def put(self, name: str, mode: str, *, sandbox: str = "", pool: str = "", template: str = "", retention: int = 0) -> Agent:
+        """Makes or changes an agent.
+
+        Args:
+            mode: "none", "fixed", "per-user", "user-chooses" or "fresh-per-chat".
+            sandbox: of fixed.
+            pool, template: where new sandboxes come from.
+            retention: seconds that a fresh one outlives its conversation; 0 is a day.
+        """
+        return self._transport.call(Agent, "PUT", self._path(name), json=_wire.encode(Agent(name, mode, sandbox, pool, template, retention)))
+
+    def get(self, name: str) -> Agent:
+        return self._transport.call(Agent, "GET", self._path(name))
+
+    def list(self) -> List[Agent]:
+        return self._transport.list(Agent, self._path(), "agents")
+
+    def delete(self, name: str) -> None:
+        self._transport.json("DELETE", self._path(name))
+
+
+class Secrets(Resource):
+    """Values that sandboxes may be given by name; they are never told again."""
+
+    kind = "secrets"
+
+    def put(self, name: str, data: Mapping[str, str], *, team: Optional[str] = None) -> Secret:
+        """Keeps a secret.
+
+        Args:
+            data: all of its values, by key; those that are missing go.
+            team: whose members may use it too.
+        """
+        return self._transport.call(Secret, "PUT", self._path(name), json={"name": name, "data": dict(data), **_wire.body(team=team)})
+
+    def get(self, name: str) -> Secret:
+        """Returns a secret's keys, without the values."""
+        return self._transport.call(Secret, "GET", self._path(name))
+
+    def list(self, *, limit: Optional[int] = None) -> List[Secret]:
+        return self._transport.list(Secret, self._path(), "secrets", limit=limit)
+
+    def delete(self, name: str) -> None:
+        self._transport.json("DELETE", self._path(name))
+
+
+class Principals(Resource):
+    """Users, agents and services."""
+
+    kind = "principals"
+
+    def put(self, name: str, role: str, *, kind: str = "", teams: Optional[Sequence[str]] = None, parent: str = "",
+                  tags: Optional[Mapping[str, str]] = None, budget: Optional[Budget] = None, disabled: bool = False) -> Principal:
+        """Makes or changes a principal.
+
+        Args:
+            role: "admin", "operator", "user" or "viewer".
+            kind: "user" (the default), "agent" or "service".
+            parent: on whose behalf it acts: what it uses counts there too.
+            budget: what its sandboxes may use.
+            disabled: its keys are refused.
+        """
+        p = Principal(name, kind, role, list(teams or []), parent, dict(tags or {}), budget, disabled)
+        return self._transport.call(Principal, "PUT", self._path(name), json=_wire.encode(p))
+
+    def get(self, name: str) -> Principal:
+        return self._transport.call(Principal, "GET", self._path(name))
+
+    def list(self, *, limit: Optional[int] = None) -> List[Principal]:
+        return self._transport.list(Principal, self._path(), "principals", limit=limit)
+
+    def delete(self, name: str) -> None:
+        self._transport.json("DELETE", self._path(name))
+
+    def usage(self, name: str) -> PrincipalUsage:
+        """Returns what a principal's sandboxes used, and its budget."""
+        return self._transport.call(PrincipalUsage, "GET", self._path(name, "usage"))
+
+
+class Keys(Resource):
+    """API keys."""
+
+    kind = "keys"
+
+    def create(self, principal: Optional[str] = None, *, name: str = "", root: bool = False, lifetime: int = 0) -> Key:
+        """Makes a key. Its `api_key` is told now and never again.
+
+        Args:
+            principal: whose key it is.
+            root: for a key that may do everything.
+            lifetime: seconds; 0 is for ever.
+        """
+        return self._transport.call(Key, "POST", self._path(), json=_wire.body(principal=principal, name=name, root=root,
+                                                                                   lifetime=lifetime or None))
+
+    def list(self) -> List[Key]:
+        return self._transport.list(Key, self._path(), "keys")
+
+    def delete(self, id: str) -> None:
+        """Revokes a key."""
+        self._transport.json("DELETE", self._path(id))
+
+
+class Audit(Resource):
+    """The log of every decision; for administrators."""
+
+    kind = "audit"
+
+    def list(self, after: int = 0, *, principal: Optional[str] = None, action: Optional[str] = None, allowed: Optional[bool] = None,
+                   limit: Optional[int] = None) -> List[AuditEntry]:
+        """Returns decisions after a position, oldest first: one page, of which the last entry's `seq` is the next position."""
+        query: Dict[str, Any] = {"after": after, "principal": principal, "action": action, "limit": limit,
+                                 "allowed": None if allowed is None else str(allowed).lower()}
+        v = self._transport.json("GET", self._path(), query=query)
+        return [_wire.decode(AuditEntry, e) for e in v.get("entries") or []]
+
+    def verify(self) -> AuditCheck:
+        """Checks the chain of the log."""
+        return self._transport.call(AuditCheck, "GET", self._path("verify"))
