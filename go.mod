@@ -77,3 +77,8 @@ require (
 	github.com/itchyny/timefmt-go v0.1.6 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 )
+
+require (
+	connectrpc.com/connect v1.21.1 // indirect
+	github.com/bufbuild/protocompile v0.14.1 // indirect
+)

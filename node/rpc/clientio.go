@@ -1,0 +1,385 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"agentrun.dev/api"
+	pb "agentrun.dev/api/gen/agentrun/node/v1"
+	"agentrun.dev/engine"
+	"agentrun.dev/errs"
+	"agentrun.dev/node"
+)
+
+// Exec implements node.Host.
+func (c *Client) Exec(ctx context.Context, id string, cmd engine.Cmd) (engine.Process, error) {
+	return c.run(ctx, "exec", c.c.Exec, commandOut(id, 0, cmd), cmd)
+}
+
+// Attach implements node.Host.
+func (c *Client) Attach(ctx context.Context, id string, pid int, cmd engine.Cmd) (engine.Process, error) {
+	return c.run(ctx, "attach", c.c.Attach, commandOut(id, pid, cmd), cmd)
+}
+
+// process is a command far away.
+type process struct {
+	op, id string
+	pid    int
+	out    *sender[pb.ExecInput]
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the two below are set
+	status int
+	err    error
+	pumps  sync.WaitGroup
+}
+
+// run starts a command; ctx bounds the start only.
+func (c *Client) run(ctx context.Context, op string, open func(context.Context) *connect.BidiStreamForClient[pb.ExecInput, pb.ExecOutput],
+	first *pb.Command, cmd engine.Cmd) (engine.Process, error) {
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	stream := open(life)
+	p := &process{op: op, id: first.GetId(), cancel: cancel, done: make(chan struct{}), out: &sender[pb.ExecInput]{send: stream.Send}}
+	err := p.out.put(&pb.ExecInput{What: &pb.ExecInput_Command{Command: first}})
+	var m *pb.ExecOutput
+	if err == nil || errors.Is(err, io.EOF) { // then Receive knows why
+		m, err = stream.Receive()
+	}
+	if err != nil || !stop() {
+		err = fromWire(ctx, op, p.id, err)
+		cancel()
+		if err == nil {
+			err = errs.New(errs.Canceled, op, p.id, context.Cause(ctx))
+		}
+		return nil, err
+	}
+	p.pid = int(m.GetPid())
+	granted := newCredit()
+	p.pumps.Go(func() {
+		pump(life, cmd.Stdin, granted,
+			func(b []byte) error { return p.out.put(&pb.ExecInput{What: &pb.ExecInput_Stdin{Stdin: b}}) },
+			func() error { return p.out.put(&pb.ExecInput{What: &pb.ExecInput_Eof{Eof: true}}) })
+	})
+	p.pumps.Go(func() {
+		p.status, p.err = p.read(stream, granted, cmd)
+		close(p.done)
+		cancel()
+	})
+	return p, nil
+}
+
+// read hands out what comes until the end.
+func (p *process) read(stream *connect.BidiStreamForClient[pb.ExecInput, pb.ExecOutput], granted *credit, cmd engine.Cmd) (int, error) {
+	write := func(w io.Writer, b []byte) error {
+		if w == nil {
+			return nil
+		}
+		_, err := w.Write(b)
+		return err
+	}
+	for {
+		m, err := stream.Receive()
+		if err != nil {
+			return 0, fromWire(context.Background(), p.op, p.id, err)
+		}
+		switch w := m.GetWhat().(type) {
+		case *pb.ExecOutput_Stdout:
+			err = write(cmd.Stdout, w.Stdout)
+		case *pb.ExecOutput_Stderr:
+			err = write(cmd.Stderr, w.Stderr)
+		case *pb.ExecOutput_Window:
+			granted.add(w.Window)
+		case *pb.ExecOutput_Status:
+			return int(w.Status), nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (p *process) Pid() int { return p.pid }
+
+func (p *process) Wait(ctx context.Context) (int, error) {
+	defer p.pumps.Wait()
+	defer p.cancel()
+	select {
+	case <-p.done:
+		return p.status, p.err
+	case <-ctx.Done():
+		return 0, errs.New(errs.Canceled, p.op, p.id, context.Cause(ctx))
+	}
+}
+
+func (p *process) Signal(sig int) error {
+	return p.tell(&pb.ExecInput{What: &pb.ExecInput_Signal{Signal: int32(sig)}})
+}
+
+func (p *process) Resize(s engine.Size) error {
+	return p.tell(&pb.ExecInput{What: &pb.ExecInput_Resize{Resize: &pb.Size{Cols: uint32(s.Cols), Rows: uint32(s.Rows)}}})
+}
+
+func (p *process) tell(m *pb.ExecInput) error {
+	if err := p.out.put(m); err != nil {
+		return errs.Msg(errs.Unavailable, p.op, p.id, "it has ended")
+	}
+	return nil
+}
+
+// Code implements node.Host.
+func (c *Client) Code(ctx context.Context, id string, code node.Code) (*node.CodeResult, error) {
+	life, cancel := context.WithCancel(ctx)
+	var pumps sync.WaitGroup
+	defer pumps.Wait()
+	defer cancel()
+	stream := c.c.Code(life)
+	out := &sender[pb.CodeInput]{send: stream.Send}
+	err := out.put(&pb.CodeInput{What: &pb.CodeInput_Start{Start: &pb.CodeStart{Id: id, Text: code.Text, Language: code.Language, DefaultLanguage: code.Default,
+		Session: code.Session, Env: code.Env, Dir: code.Dir}}})
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fromWire(ctx, "run code", id, err)
+	}
+	granted := newCredit()
+	pumps.Go(func() {
+		pump(life, code.Stdin, granted,
+			func(b []byte) error { return out.put(&pb.CodeInput{What: &pb.CodeInput_Stdin{Stdin: b}}) },
+			func() error { return out.put(&pb.CodeInput{What: &pb.CodeInput_Eof{Eof: true}}) })
+	})
+	for {
+		m, err := stream.Receive()
+		if err != nil {
+			return nil, fromWire(ctx, "run code", id, err)
+		}
+		var w io.Writer
+		var b []byte
+		switch v := m.GetWhat().(type) {
+		case *pb.CodeOutput_Stdout:
+			w, b = code.Stdout, v.Stdout
+		case *pb.CodeOutput_Stderr:
+			w, b = code.Stderr, v.Stderr
+		case *pb.CodeOutput_Window:
+			granted.add(v.Window)
+		case *pb.CodeOutput_Result:
+			return &node.CodeResult{Language: v.Result.GetLanguage(), Status: int(v.Result.GetStatus()), Result: v.Result.GetResult()}, nil
+		}
+		if w != nil {
+			if _, err := w.Write(b); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// Dial implements node.Host.
+func (c *Client) Dial(ctx context.Context, id string, port int) (net.Conn, error) {
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	stream := c.c.Dial(life)
+	conn := &conn{out: &sender[pb.DialInput]{send: stream.Send}, cancel: cancel, addr: addr(c.addr)}
+	err := conn.out.put(&pb.DialInput{What: &pb.DialInput_Start{Start: &pb.DialStart{Id: id, Port: uint32(port)}}})
+	if err == nil || errors.Is(err, io.EOF) {
+		_, err = stream.Receive()
+	}
+	if err != nil || !stop() {
+		err = fromWire(ctx, "dial", id, err)
+		cancel()
+		if err == nil {
+			err = errs.New(errs.Canceled, "dial", id, context.Cause(ctx))
+		}
+		return nil, err
+	}
+	near, far := net.Pipe()
+	conn.Conn = near
+	go func() { // ends with the stream, or with the connection
+		defer far.Close()
+		for {
+			m, err := stream.Receive()
+			if err != nil {
+				return
+			}
+			if _, err := far.Write(m.GetData()); err != nil {
+				cancel()
+				return
+			}
+		}
+	}()
+	return conn, nil
+}
+
+// conn is a connection into a sandbox: what is read comes through a pipe, which has deadlines, what is written goes into the stream.
+type conn struct {
+	net.Conn
+	out    *sender[pb.DialInput]
+	cancel context.CancelFunc
+	addr   addr
+	once   sync.Once
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	for at := 0; at < len(b); at += chunk {
+		piece := append([]byte(nil), b[at:min(len(b), at+chunk)]...)
+		if err := c.out.put(&pb.DialInput{What: &pb.DialInput_Data{Data: piece}}); err != nil {
+			return at, os.ErrClosed
+		}
+	}
+	return len(b), nil
+}
+
+// CloseWrite says that nothing follows.
+func (c *conn) CloseWrite() error {
+	return c.out.put(&pb.DialInput{What: &pb.DialInput_Eof{Eof: true}})
+}
+
+func (c *conn) Close() error {
+	c.once.Do(c.cancel)
+	return c.Conn.Close()
+}
+
+func (c *conn) RemoteAddr() net.Addr               { return c.addr }
+func (c *conn) SetDeadline(t time.Time) error      { return c.Conn.SetReadDeadline(t) }
+func (c *conn) SetWriteDeadline(_ time.Time) error { return nil }
+
+type addr string
+
+func (a addr) Network() string { return "tcp" }
+func (a addr) String() string  { return string(a) }
+
+// files are those of a sandbox far away.
+type files struct {
+	c  *Client
+	id string
+}
+
+func (f *files) Stat(ctx context.Context, path string) (*api.FileInfo, error) {
+	m, err := unary(ctx, "stat", path, f.c.c.Stat, &pb.FileRequest{Id: f.id, Path: path})
+	if err != nil {
+		return nil, err
+	}
+	return fileIn(m), nil
+}
+
+func (f *files) List(ctx context.Context, path string, depth, limit int, after string) ([]api.FileInfo, bool, error) {
+	m, err := unary(ctx, "list", path, f.c.c.List, &pb.ListRequest{Id: f.id, Path: path, Depth: int32(depth), Limit: int32(limit), After: after})
+	return each(m.GetFiles(), func(i *pb.FileInfo) api.FileInfo { return *fileIn(i) }), m.GetMore(), err
+}
+
+// download reads a file as it comes.
+type download struct {
+	ctx    context.Context
+	path   string
+	stream *connect.ServerStreamForClient[pb.OpenResponse]
+	cancel context.CancelFunc
+	rest   []byte
+}
+
+func (d *download) Read(p []byte) (int, error) {
+	for len(d.rest) == 0 {
+		if !d.stream.Receive() {
+			if err := d.stream.Err(); err != nil {
+				return 0, fromWire(d.ctx, "read", d.path, err)
+			}
+			return 0, io.EOF
+		}
+		d.rest = d.stream.Msg().GetData()
+	}
+	n := copy(p, d.rest)
+	d.rest = d.rest[n:]
+	return n, nil
+}
+
+func (d *download) Close() error {
+	d.cancel()
+	_ = d.stream.Close() // says only that it was canceled
+	return nil
+}
+
+func (f *files) Open(ctx context.Context, path string, offset int64) (io.ReadCloser, *api.FileInfo, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	stream, err := f.c.c.Open(ctx, connect.NewRequest(&pb.OpenRequest{Id: f.id, Path: path, Offset: offset}))
+	if err != nil {
+		defer cancel()
+		return nil, nil, fromWire(ctx, "open", path, err)
+	}
+	d := &download{ctx: ctx, path: path, stream: stream, cancel: cancel}
+	if !stream.Receive() {
+		err := stream.Err()
+		if err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		err = fromWire(ctx, "open", path, err)
+		return nil, nil, errors.Join(err, d.Close())
+	}
+	d.rest = stream.Msg().GetData()
+	return d, fileIn(stream.Msg().GetInfo()), nil
+}
+
+func (f *files) Write(ctx context.Context, path string, mode uint32, r io.Reader) (*api.FileInfo, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream := f.c.c.Write(ctx)
+	err := stream.Send(&pb.WriteRequest{File: &pb.FileRequest{Id: f.id, Path: path, Mode: mode}})
+	for b := make([]byte, chunk); err == nil; {
+		n, readErr := r.Read(b)
+		last := errors.Is(readErr, io.EOF)
+		if readErr != nil && !last { // without the last message nothing is written
+			cancel()
+			_, _ = stream.CloseAndReceive()
+			return nil, readErr
+		}
+		if err = stream.Send(&pb.WriteRequest{Data: b[:n], Done: last}); last {
+			break
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) { // EOF: the node has answered already
+		return nil, fromWire(ctx, "write", path, err)
+	}
+	m, err := stream.CloseAndReceive()
+	if err != nil {
+		return nil, fromWire(ctx, "write", path, err)
+	}
+	return fileIn(m.Msg), nil
+}
+
+func (f *files) Mkdir(ctx context.Context, path string, mode uint32) error {
+	_, err := unary(ctx, "mkdir", path, f.c.c.Mkdir, &pb.FileRequest{Id: f.id, Path: path, Mode: mode})
+	return err
+}
+
+func (f *files) Remove(ctx context.Context, path string, recursive bool) error {
+	_, err := unary(ctx, "remove", path, f.c.c.Remove, &pb.RemoveRequest{Id: f.id, Path: path, Recursive: recursive})
+	return err
+}
+
+func (f *files) Move(ctx context.Context, from, to string) error {
+	_, err := unary(ctx, "move", from, f.c.c.Move, &pb.MoveRequest{Id: f.id, From: from, To: to})
+	return err
+}
+
+func (f *files) Watch(ctx context.Context, path string, recursive bool, ready func(), event func(api.FileEvent) error) error {
+	life, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := f.c.c.Watch(life, connect.NewRequest(&pb.WatchRequest{Id: f.id, Path: path, Recursive: recursive}))
+	if err != nil {
+		return fromWire(ctx, "watch", path, err)
+	}
+	defer stream.Close()
+	for stream.Receive() {
+		m := stream.Msg()
+		if m.GetKind() == "ready" {
+			ready()
+			continue
+		}
+		if err := event(api.FileEvent{Kind: m.GetKind(), Path: m.GetPath(), To: m.GetTo()}); err != nil {
+			cancel()
+			return err
+		}
+	}
+	return fromWire(ctx, "watch", path, stream.Err())
+}
