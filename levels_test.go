@@ -17,7 +17,7 @@ const module = "agentrun.dev"
 // Where a folder holds neighbours that don't know each other, each is listed (see apart).
 var levels = map[string]int{
 	"": 0, "errs": 0, "api": 0,
-	"kv": 1, "blob": 1, "client": 1,
+	"kv": 1, "blob": 1, "client": 1, "manifest": 1,
 	"bucket": 2, "access": 2,
 	"vfs":  3,
 	"proc": 4, "volume": 4, "fusefs": 4, "egress": 4, "vmm": 4, "guest": 4,

@@ -194,7 +194,7 @@ func serve(t testing.TB, h http.Handler, config *tls.Config) (addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	srv := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.NewTextHandler(&testLog{t}, nil), 0)}
 	done := make(chan struct{})
 	go func() {
 		_ = srv.Serve(tls.NewListener(l, config))
@@ -506,4 +506,12 @@ func TestBundleErrors(t *testing.T) {
 	if _, err := known.Bundle("n2"); !errs.Is(err, errs.Denied) {
 		t.Errorf("an authority without its key: %v", err)
 	}
+}
+
+// testLog shows what a server has to say, where a test fails.
+type testLog struct{ t testing.TB }
+
+func (l *testLog) Write(b []byte) (int, error) {
+	l.t.Logf("%s", b)
+	return len(b), nil
 }

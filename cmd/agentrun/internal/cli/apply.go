@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentrun.dev/api"
-	"agentrun.dev/api/manifest"
 	"agentrun.dev/client"
 	"agentrun.dev/errs"
+	"agentrun.dev/manifest"
 )
 
 // usageFailed is an error of something that was asked for and failed at the server.

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentrun.dev/api"
-	"agentrun.dev/api/manifest"
 	"agentrun.dev/client"
+	"agentrun.dev/manifest"
 )
 
 // objectKind is a kind of declared object, as 'get', 'delete' and 'apply' handle it.

@@ -5,12 +5,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"agentrun.dev/api/manifest"
+	"agentrun.dev/manifest"
 )
 
 // The examples that users begin with are read as they are.
 func TestExamples(t *testing.T) {
-	files, err := filepath.Glob("../../examples/*.yaml")
+	files, err := filepath.Glob("../examples/*.yaml")
 	if err != nil || len(files) < 3 {
 		t.Fatalf("%d examples, error %v", len(files), err)
 	}

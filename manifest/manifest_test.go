@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"agentrun.dev/api"
-	"agentrun.dev/api/manifest"
 	"agentrun.dev/errs"
+	"agentrun.dev/manifest"
 )
 
 const whole = `
