@@ -123,6 +123,16 @@ def test_broken_connections(client, server, box):
     assert box.exec("refused first").stdout == "ok"
 
 
+def test_a_repetition_that_comes_too_early(client, server):
+    busy = problem(409, "conflict", "idempotency key: k: the first request of this key is still being answered")
+    busy.data = busy.data.replace(b'"op": "it"', b'"op": "idempotency key"')
+    server.on("POST", "sandboxes", "drop", busy, BOX)
+    assert client.create(pool="p").id == "0193"
+    server.on("POST", "sandboxes", busy, BOX)
+    with pytest.raises(Conflict):
+        client.create(pool="p")
+
+
 def test_nobody_there(api):
     with api.AgentRun("http://127.0.0.1:1", retry=agent_run.Retry(attempts=2, base=0.01)) as c:
         with pytest.raises(ConnectionFailed, match="agentrun up"):

@@ -60,7 +60,7 @@ def test_stream(box, server):
         events = list(s)
     assert [(e.type, e.text) for e in events] == [("stdout", "a"), ("stdout", "€b\ufffdc\u2028d"), ("stderr", "\ufffd")]
     assert (s.pid, s.result.exit_code, s.result.stdout, s.result.stderr) == (12, 3, "a€b\ufffdc\u2028d", "\ufffd")
-    assert server.requests[-1].headers["accept"] == "application/x-ndjson"
+    assert server.requests[-1].headers["accept"] == "text/event-stream"
     with pytest.raises(CommandFailed):
         box.stream("x", check=True).wait()
 
@@ -125,13 +125,11 @@ def test_background(box, server):
     assert p.pid == 42 and server.requests[-1].json == {"code": "sleep 9", "background": True, "log": "/tmp/log"}
     server.on("GET", "sandboxes/0193/processes", {"processes": [{"pid": 42, "args": ["sleep", "9"]}]})
     assert p.is_running() and p.info().args == ["sleep", "9"]
-    with pytest.raises(Timeout):
-        p.wait(0.05, interval=0.01)
     server.on("DELETE", "sandboxes/0193/processes/42", Answer(None, 204))
     p.kill("KILL")
     assert server.requests[-1].query == {"signal": "KILL"}
     server.on("GET", "sandboxes/0193/processes", {"processes": []})
-    p.wait(1)
+    assert not p.is_running() and p.info() is None
     server.on("GET", "sandboxes/0193/files", Answer(b"log\xff", content_type="application/octet-stream"))
     assert p.output() == "log\ufffd"
     for options in ({"background": True, "check": True}, {"background": True, "on_stdout": print}, {"log": "/x"}):
@@ -239,6 +237,10 @@ def test_watch(box, server):
     with box.files.watch(".", recursive=True) as w:
         assert [(e.kind, e.path, e.to) for e in w] == [("create", "/workspace/a", ""), ("rename", "/workspace/a", "/workspace/b")]
     assert server.requests[-1].query == {"path": ".", "recursive": "true"}
+    server.on("GET", "sandboxes/0193/files/watch", Answer(pieces=[b'event: ready\ndata: {"kind":"ready"}\n\n:\n\n', b'event: error\ndata: {"kind":"unavailable",',
+                                                                  b'"detail":"watch: it ended","type":"x"}\n\n'], content_type="text/event-stream"))
+    with box.files.watch() as w, pytest.raises(agent_run.Unavailable, match="it ended"):
+        next(w)
     server.on("GET", "sandboxes/0193/files/watch", lines())
     with pytest.raises(ConnectionFailed):
         box.files.watch()
@@ -275,7 +277,7 @@ def test_merge(box, server):
     assert box.merge().added == 2 and server.requests[-1].json == {"conflicts": "fail"}
     box.merge(box, conflicts="ours", dry_run=True)
     assert server.requests[-1].json == {"into": "0193", "conflicts": "ours", "dryRun": True}
-    server.on("POST", "sandboxes/0193/merge", problem(409, "conflict", merge={"conflicts": ["/a", {"key": "/b"}], "moreConflicts": 3}))
+    server.on("POST", "sandboxes/0193/merge", problem(409, "conflict", files={"conflicts": ["/a", "/b"], "moreConflicts": 3}))
     with pytest.raises(MergeConflict) as e:
         box.merge()
     assert e.value.conflicts == ["/a", "/b"] and e.value.more_conflicts == 3
@@ -505,8 +507,46 @@ def test_terminal_that_is_closed_or_refused(terminal, client, box, server):
     server.on("GET", EXEC, problem(409, "conflict", "exec: 0193: it ended"))
     with pytest.raises(Conflict, match="it ended"):
         box.pty()
-    with pytest.raises(TypeError):
-        box.open("cat")
+    for bad in ("", [], [1]):
+        with pytest.raises((TypeError, ValueError)):
+            box.open(bad)
+
+
+def test_open_with_text(terminal):
+    def talk(ws):
+        ws.send(json.dumps({"window": 10}))
+        ws.send(json.dumps({"result": {"exitCode": 0, "stdout": "", "stderr": "", "result": "5", "language": "python", "duration": 0.1}}))
+        ws.send(json.dumps({"exit": 0}))
+
+    t, box = terminal(talk)
+    with box.open("int(input())", language="python", session="s", env={"A": "b"}) as p:
+        assert p.wait(5) == 0 and p.result.result == "5" and p.pid == 0
+    assert t.hello == {"code": "int(input())", "language": "python", "session": "s", "env": ["A=b"]}
+
+
+def test_waiting_for_a_process(terminal):
+    def talk(ws):
+        ws.send(json.dumps({"pid": 42}))
+        ws.send(b"\x01out")
+        ws.send(json.dumps({"exit": 7}))
+
+    t, box = terminal(talk)
+    with box.follow(42) as f:
+        assert f.read() == b"out" and f.pid == 42
+    assert t.hello == {"attach": 42}
+
+    def gone(ws):
+        ws.send(json.dumps({"error": {"kind": "not found", "detail": "exec: 42: no such process"}}))
+
+    for talk, want in ((talk, 7), (gone, None)):
+        _, box = terminal(talk)
+        inner = getattr(box, "_inner", box)
+        cls = type(agent_run.Process(inner, 42)) if inner is box else agent_run.AsyncProcess
+        p = cls(inner, 42)
+        if inner is not box:
+            from conftest import wrap
+            p = wrap(p, box._loop)
+        assert p.wait(5) == want
 
 
 def test_terminal_error(terminal):

@@ -203,6 +203,7 @@ class SSEParser:
     def __init__(self) -> None:
         self._lines = LineSplitter()
         self._data: List[bytes] = []
+        self._event = b""
         self.retry: Optional[float] = None  # seconds that the server asks to wait before it is asked again
 
     def feed(self, data: bytes) -> List[Any]:
@@ -211,13 +212,18 @@ class SSEParser:
             line = line.rstrip(b"\r")
             if not line:
                 if self._data:
-                    out.append(parse_json(b"\n".join(self._data)))
-                    self._data = []
+                    v = parse_json(b"\n".join(self._data))
+                    if self._event == b"error" and isinstance(v, dict) and "error" not in v:
+                        v = {"error": v}  # as a line of JSON has it
+                    out.append(v)
+                self._data, self._event = [], b""
                 continue
             name, _, value = line.partition(b":")
             value = value[1:] if value.startswith(b" ") else value
             if name == b"data":
                 self._data.append(value)
+            elif name == b"event":
+                self._event = value
             elif name == b"retry" and value.isdigit():
                 self.retry = int(value) / 1000
         return out

@@ -233,7 +233,7 @@ def from_problem(p: Mapping[str, Any], status: int = 0) -> AgentRunError:
     message = text("detail") or ": ".join(parts) or text("title") or f"the server answered {code}"
     args: Dict[str, Any] = dict(kind=text("kind"), status=code, op=text("op"), thing=text("thing"), cause=text("cause"), hint=text("hint"),
                                 request_id=text("request"), problem=p)
-    merge = p.get("merge")
+    merge = p.get("files") or p.get("merge")
     if cls is Conflict and isinstance(merge, dict):
         found = [c if isinstance(c, str) else str(c.get("key", "")) for c in merge.get("conflicts") or [] if isinstance(c, (str, dict))]
         return MergeConflict(message, conflicts=found, more_conflicts=int(merge.get("moreConflicts") or 0), **args)

@@ -249,7 +249,7 @@ class AsyncFiles:
             recursive: whatever is beneath it, too.
         """
         answer = await self._transport.send("GET", self._path("watch"), query={"path": _wire.file_path(path), "recursive": recursive},
-                                            accept=_wire.NDJSON, endless=True)
+                                            accept=_wire.SSE, endless=True)
         stream: AsyncStream[FileEvent] = AsyncStream(self._transport, answer, lambda v: [_wire.decode(FileEvent, _wire.unwrap(v))])
         try:
             async for event in stream:

@@ -9,7 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .. import _wire
-from ..errors import ConnectionFailed, Timeout, from_answer, from_problem
+from ..errors import ConnectionFailed, NotFound, Timeout, from_answer, from_problem
 from ..types import ExecEvent, ExecResult, ProcessInfo
 from . import _io
 from .transport import AsyncStream, AsyncTransport, cut_off
@@ -98,29 +98,29 @@ class AsyncProcess:
         """
         await self.sandbox.kill(self.pid, signal)
 
+    async def follow(self) -> AsyncTerminal:
+        """Takes up its output, also that of the past: the newest MiB. Not for what has a log, which its output goes to."""
+        return await self.sandbox.follow(self.pid)
+
     async def output(self) -> str:
         """Returns what it wrote to its log so far. Only for one that was started with log=."""
         if not self.log:
             raise ValueError("this process has no log: start it with exec(..., background=True, log='/path')")
         return await self.sandbox.files.read(self.log, errors="replace")
 
-    async def wait(self, timeout: Optional[float] = None, interval: float = 0.2) -> None:
-        """Waits until it has ended. Its exit code isn't kept: have it write that to a file, if it matters.
+    async def wait(self, timeout: Optional[float] = None) -> Optional[int]:
+        """Waits until it has ended, and returns its exit code, 0 to 255; None if it had ended before anybody waited.
 
         Args:
             timeout: seconds; None waits for ever.
-            interval: seconds between two looks at it, which grow to five times that.
         Raises:
             Timeout: it still runs.
         """
-        end = None if timeout is None else time.monotonic() + timeout
-        pause = interval
-        while await self.is_running():
-            left = None if end is None else end - time.monotonic()
-            if left is not None and left <= 0:
-                raise Timeout(f"wait: process {self.pid}: still runs after {timeout} s")
-            await _io.sleep(pause if left is None else min(pause, left))
-            pause = min(pause * 1.5, interval * 5)
+        async with await self.follow() as terminal:
+            try:
+                return await terminal.wait(timeout)
+            except NotFound:
+                return None
 
 
 class AsyncTerminal:
@@ -140,6 +140,8 @@ class AsyncTerminal:
         self._ended = False
         self._exit: Optional[int] = None
         self._error: Optional[Exception] = None
+        self._pid = 0
+        self._result: Optional[ExecResult] = None
         new = codecs.getincrementaldecoder("utf-8")
         self._text = {_STDOUT: new("replace"), _STDERR: new("replace")}
         self._receiver = _io.spawn(self._receive)
@@ -185,6 +187,10 @@ class AsyncTerminal:
     def _control(self, c: Dict[str, Any]) -> None:
         if c.get("window"):
             self._window += int(c["window"])
+        if c.get("pid"):
+            self._pid = int(c["pid"])
+        if isinstance(c.get("result"), dict):
+            self._result = _wire.decode(ExecResult, c["result"])
         if c.get("exit") is not None:
             self._exit = int(c["exit"])
         if isinstance(c.get("error"), dict):
@@ -299,6 +305,16 @@ class AsyncTerminal:
         """0 to 255; None while it runs."""
         return self._exit
 
+    @property
+    def pid(self) -> int:
+        """The process inside the sandbox; 0 until it has begun, and for text that an interpreter runs."""
+        return self._pid
+
+    @property
+    def result(self) -> Optional[ExecResult]:
+        """Of text, once it has ended: the value of its last expression and the language that it ran as. It has no output."""
+        return self._result
+
     async def wait(self, timeout: Optional[float] = None) -> int:
         """Waits until the command has ended, and returns its exit code. Output that nobody has read by then is dropped.
 
@@ -343,20 +359,13 @@ class AsyncTerminal:
         await self.aclose()
 
 
-def hello(args: Sequence[str], env: Optional[Mapping[str, str]], cwd: Optional[str], timeout: Optional[float],
-          size: Optional[Tuple[int, int]]) -> Dict[str, Any]:
+def hello(code: Union[str, Sequence[str]], env: Optional[Mapping[str, str]], cwd: Optional[str], timeout: Optional[float]) -> Dict[str, Any]:
     """Returns the first message of an exec's socket."""
-    if isinstance(args, str) or not args:
-        raise TypeError("a command is a list of words, such as ['bash', '-c', 'echo hi']")
-    out: Dict[str, Any] = {"args": list(args)}
-    if env:
-        out["env"] = [f"{k}={v}" for k, v in env.items()]
-    if cwd:
-        out["dir"] = cwd
+    if timeout is not None and timeout <= 0:
+        raise ValueError("timeout: want seconds above 0, or None")
+    out = {**command(code), **_wire.body(dir=cwd, env=[f"{k}={v}" for k, v in (env or {}).items()])}
     if timeout:
-        out["timeout"] = max(1, int(-(-timeout // 1)))
-    if size is not None:
-        out["tty"] = {"cols": size[0], "rows": size[1]}
+        out["timeout"] = int(-(-timeout // 1))
     return out
 
 

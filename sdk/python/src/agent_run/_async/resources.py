@@ -63,6 +63,15 @@ class AsyncTemplates(AsyncResource):
         """Returns all templates by name, their newest versions."""
         return await self._transport.list(Template, self._path(), "templates", limit=limit)
 
+    async def versions(self, name: str, *, limit: Optional[int] = None) -> List[Template]:
+        """Returns a template's versions, newest first."""
+        return await self._transport.list(Template, self._path(name, "versions"), "templates", limit=limit)
+
+    async def rebuild(self, name: str, *, wait: bool = True, timeout: float = 600.0) -> Template:
+        """Builds the newest version again. See `create`."""
+        t = await self._transport.call(Template, "POST", self._path(name, "build"))
+        return await self.wait(name, timeout=timeout, version=t.version) if wait else t
+
     async def delete(self, name: str) -> None:
         """Deletes a template. Sandboxes of it go on.
 
@@ -73,8 +82,8 @@ class AsyncTemplates(AsyncResource):
 
     async def log(self, name: str, *, version: Optional[int] = None, follow: bool = False) -> AsyncStream[BuildLine]:
         """Returns the lines of a build's log, to be iterated; with follow until the build has ended."""
-        answer = await self._transport.send("GET", self._path(name, "log"), query={"version": version, "follow": follow}, accept=_wire.NDJSON,
-                                            endless=follow)
+        answer = await self._transport.send("GET", self._path(name, "log"), query={"version": version, "follow": follow}, accept=_wire.SSE,
+                                            endless=True)
         return AsyncStream(self._transport, answer, _build_line)
 
     async def wait(self, name: str, *, version: Optional[int] = None, timeout: float = 600.0,
@@ -356,7 +365,7 @@ class AsyncKeys(AsyncResource):
             root: for a key that may do everything.
             lifetime: seconds; 0 is for ever.
         """
-        return await self._transport.call(Key, "POST", self._path(), json=_wire.body(principal=principal, name=name, root=root,
+        return await self._transport.call(Key, "POST", self._path(), key="", json=_wire.body(principal=principal, name=name, root=root,
                                                                                    lifetime=lifetime or None))
 
     async def list(self) -> List[Key]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .client import AsyncAgentRun
 
 _SERVER_TIMEOUT = 3600.0  # seconds that the server gives a command that says nothing
+_LONG = 600.0  # seconds for what copies files or memory
 _SLACK = 15.0  # seconds that an answer may come later than the command's own time limit
 
 Output = Callable[[str], object]
@@ -165,7 +166,7 @@ class AsyncSandbox:
         if on_stdout is None and on_stderr is None:
             r = await self._transport.call(ExecResult, "POST", self._path("exec"), json=request, timeout=_patience(timeout))
             return r.check() if check else r
-        async with await self._stream(request, timeout, check) as stream:
+        async with await self._stream(request, check) as stream:
             async for event in stream:
                 f = on_stdout if event.type == "stdout" else on_stderr
                 if f is not None and event.text:
@@ -181,8 +182,8 @@ class AsyncSandbox:
             stdin = stdin.decode("utf-8")
         return {**command(code), **_wire.body(language=language, session=session, env=env, dir=cwd, stdin=stdin, timeout=timeout, root=root)}
 
-    async def _stream(self, request: Dict[str, Any], timeout: Optional[float], check: bool) -> AsyncExecStream:
-        answer = await self._transport.send("POST", self._path("exec"), json=request, accept=_wire.NDJSON, timeout=_patience(timeout))
+    async def _stream(self, request: Dict[str, Any], check: bool) -> AsyncExecStream:
+        answer = await self._transport.send("POST", self._path("exec"), json=request, accept=_wire.SSE, endless=True)
         return AsyncExecStream(self._transport, answer, check)
 
     async def stream(self, code: Union[str, Sequence[str]], *, language: Optional[str] = None, session: Optional[str] = None,
@@ -197,7 +198,7 @@ class AsyncSandbox:
 
         To close it before the end, also by leaving the context, ends what runs.
         """
-        return await self._stream(self._run(code, language, session, env, cwd, stdin, timeout, root), timeout, check)
+        return await self._stream(self._run(code, language, session, env, cwd, stdin, timeout, root), check)
 
     async def pty(self, args: Optional[Sequence[str]] = None, *, cols: int = 80, rows: int = 24, env: Optional[Mapping[str, str]] = None,
                   cwd: Optional[str] = None, timeout: Optional[float] = None) -> AsyncTerminal:
@@ -206,18 +207,30 @@ class AsyncSandbox:
         Args:
             args: the command; None is a login shell.
             cols, rows: the terminal's size.
-            timeout: seconds after which it is ended; None is the server's day.
+            timeout: seconds after which it is ended, in whole ones; None is the server's day.
         """
-        return await AsyncTerminal.start(self._transport, self._path("exec"), hello(args or ["bash", "-l"], env, cwd, timeout, (cols, rows)), True)
+        request = {**hello(list(args or ["bash", "-l"]), env, cwd, timeout), "tty": {"cols": cols, "rows": rows}}
+        return await AsyncTerminal.start(self._transport, self._path("exec"), request, True)
 
-    async def open(self, args: Sequence[str], *, env: Optional[Mapping[str, str]] = None, cwd: Optional[str] = None,
-                   timeout: Optional[float] = None) -> AsyncTerminal:
-        """Starts a command with pipes, and returns it to be talked with: for what takes input as it runs.
+    async def open(self, code: Union[str, Sequence[str]], *, language: Optional[str] = None, session: Optional[str] = None,
+                   env: Optional[Mapping[str, str]] = None, cwd: Optional[str] = None, timeout: Optional[float] = None,
+                   root: bool = False) -> AsyncTerminal:
+        """Starts something with pipes, and returns it to be talked with: for what takes input as it runs. See `exec` for the arguments.
 
         Args:
             timeout: seconds after which it is ended; None is the server's hour.
         """
-        return await AsyncTerminal.start(self._transport, self._path("exec"), hello(args, env, cwd, timeout, None), False)
+        request = {**hello(code, env, cwd, timeout), **_wire.body(language=language, session=session, root=root)}
+        return await AsyncTerminal.start(self._transport, self._path("exec"), request, False)
+
+    async def follow(self, pid: int) -> AsyncTerminal:
+        """Takes up the output of a command that was started: the newest MiB of what it wrote, and what follows. To close that leaves the
+        command as it is.
+
+        Raises:
+            NotFound: there is none of that number; from `wait`, or at the first `read`.
+        """
+        return await AsyncTerminal.start(self._transport, self._path("exec"), {"attach": pid}, False)
 
     async def processes(self) -> List[ProcessInfo]:
         """Returns the commands that were started and haven't ended."""
@@ -250,7 +263,7 @@ class AsyncSandbox:
         """
         if n < 1:
             raise ValueError("fork: want 1 copy or more")
-        v = await self._transport.json("POST", self._path("fork"), key="", timeout=max(self._transport.timeout, 1.0 * n), json=_wire.body(
+        v = await self._transport.json("POST", self._path("fork"), key="", timeout=_LONG, json=_wire.body(
             count=n, name=name, env=env, secrets=secrets, lease=lease, network=network, kill=kill, labels=labels))
         return [AsyncSandbox(self.client, _wire.decode(SandboxInfo, s)) for s in (v or {}).get("sandboxes") or []]
 
@@ -290,7 +303,8 @@ class AsyncSandbox:
         Raises:
             MergeConflict: there are conflicts, with "fail"; nothing was changed.
         """
-        r = await self._transport.call(FileMerge, "POST", self._path("merge"), key="",
+        r = await self._transport.call(FileMerge, "POST", self._path("merge"),
+                                       timeout=_LONG,
                                        json=_wire.body(into=_id(into), conflicts=conflicts, dry_run=dry_run))
         if r.conflicts and conflicts == "fail" and not dry_run:
             raise MergeConflict(f"merge: {len(r.conflicts) + r.more_conflicts} conflicts, such as {r.conflicts[0]}", conflicts=r.conflicts,
@@ -299,7 +313,7 @@ class AsyncSandbox:
 
     async def promote(self) -> SandboxInfo:
         """Puts this fork in its parent's place."""
-        return await self._set("POST", "promote", key="")
+        return await self._set("POST", "promote", timeout=_LONG)
 
     async def snapshot(self, name: Optional[str] = None) -> Snapshot:
         """Keeps the files of all durable volumes as they are at one instant. `create(snapshot=…)` makes sandboxes of it. Processes aren't
@@ -314,11 +328,11 @@ class AsyncSandbox:
 
     async def hibernate(self) -> SandboxInfo:
         """Saves memory, processes and files to disk and frees processor and memory. The next use wakes it up."""
-        return await self._set("POST", "hibernate", again=True)
+        return await self._set("POST", "hibernate", again=True, timeout=_LONG)
 
     async def resume(self) -> SandboxInfo:
         """Wakes it up now, rather than at the next use."""
-        return await self._set("POST", "resume", again=True)
+        return await self._set("POST", "resume", again=True, timeout=_LONG)
 
     async def extend(self, seconds: Optional[int] = None) -> SandboxInfo:
         """Moves the end of its lease to `seconds` from now, if that is later; None is the lease's own extension."""
@@ -326,7 +340,7 @@ class AsyncSandbox:
 
     async def release(self) -> None:
         """Gives it back to its pool: it ends, and the pool replaces it by a fresh one."""
-        await self._transport.json("POST", self._path("release"), key="")
+        await self._transport.json("POST", self._path("release"))
 
     async def terminate(self) -> None:
         """Ends it, and deletes what was made for it. One that has ended already is fine."""

@@ -250,7 +250,7 @@ class Files:
             recursive: whatever is beneath it, too.
         """
         answer = self._transport.send("GET", self._path("watch"), query={"path": _wire.file_path(path), "recursive": recursive},
-                                            accept=_wire.NDJSON, endless=True)
+                                            accept=_wire.SSE, endless=True)
         stream: Stream[FileEvent] = Stream(self._transport, answer, lambda v: [_wire.decode(FileEvent, _wire.unwrap(v))])
         try:
             for event in stream:

@@ -64,6 +64,15 @@ class Templates(Resource):
         """Returns all templates by name, their newest versions."""
         return self._transport.list(Template, self._path(), "templates", limit=limit)
 
+    def versions(self, name: str, *, limit: Optional[int] = None) -> List[Template]:
+        """Returns a template's versions, newest first."""
+        return self._transport.list(Template, self._path(name, "versions"), "templates", limit=limit)
+
+    def rebuild(self, name: str, *, wait: bool = True, timeout: float = 600.0) -> Template:
+        """Builds the newest version again. See `create`."""
+        t = self._transport.call(Template, "POST", self._path(name, "build"))
+        return self.wait(name, timeout=timeout, version=t.version) if wait else t
+
     def delete(self, name: str) -> None:
         """Deletes a template. Sandboxes of it go on.
 
@@ -74,8 +83,8 @@ class Templates(Resource):
 
     def log(self, name: str, *, version: Optional[int] = None, follow: bool = False) -> Stream[BuildLine]:
         """Returns the lines of a build's log, to be iterated; with follow until the build has ended."""
-        answer = self._transport.send("GET", self._path(name, "log"), query={"version": version, "follow": follow}, accept=_wire.NDJSON,
-                                            endless=follow)
+        answer = self._transport.send("GET", self._path(name, "log"), query={"version": version, "follow": follow}, accept=_wire.SSE,
+                                            endless=True)
         return Stream(self._transport, answer, _build_line)
 
     def wait(self, name: str, *, version: Optional[int] = None, timeout: float = 600.0,
@@ -357,7 +366,7 @@ class Keys(Resource):
             root: for a key that may do everything.
             lifetime: seconds; 0 is for ever.
         """
-        return self._transport.call(Key, "POST", self._path(), json=_wire.body(principal=principal, name=name, root=root,
+        return self._transport.call(Key, "POST", self._path(), key="", json=_wire.body(principal=principal, name=name, root=root,
                                                                                    lifetime=lifetime or None))
 
     def list(self) -> List[Key]:

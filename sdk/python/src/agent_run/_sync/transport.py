@@ -24,6 +24,8 @@ S = TypeVar("S")
 USER_AGENT = f"agent-run/{__version__} python/{platform.python_version()}"
 MAX_PROBLEM = 4 << 20  # bytes that are read of an error's answer
 
+HEARTBEAT = 15.0  # seconds between signs of life in an event stream
+
 # A peer that has vanished is noticed within two minutes, also while nothing is to be said.
 _KEEPALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)] + [
     (socket.IPPROTO_TCP, getattr(socket, name), value)
@@ -75,7 +77,7 @@ class Transport:
 
         Args:
             timeout: seconds between two pieces of the answer; the transport's own by default.
-            endless: the answer may pause for as long as it likes.
+            endless: the answer is an event stream, that goes on for as long as it likes, with signs of life.
             again: whether it may be repeated after it may have been done; by default all but POST and PATCH may.
             key: an Idempotency-Key, with which it may; "" makes one.
             rewind: makes the content anew before a repetition.
@@ -88,7 +90,7 @@ class Transport:
             sent["Idempotency-Key"] = key or str(uuid.uuid4())
         if again is None:
             again = key is not None or method not in ("POST", "PATCH")
-        limits = self.timeouts(None if endless else self.timeout if timeout is None else timeout)
+        limits = self.timeouts(max(self.timeout, 4 * HEARTBEAT) if endless else self.timeout if timeout is None else timeout)
         attempt = 0
         while True:
             attempt += 1
@@ -104,7 +106,10 @@ class Transport:
                     return answer
                 refused = answer.status_code in REFUSED or (again and answer.status_code in GATEWAY)
                 if not (may and refused):
-                    raise self._failure(answer)
+                    failure = self._failure(answer)
+                    # A request of ours whose connection broke is still being answered.
+                    if not (may and key is not None and attempt > 1 and getattr(failure, "op", "") == "idempotency key"):
+                        raise failure
             except (httpx.ConnectError, httpx.ConnectTimeout) as e:  # nothing was sent
                 if not may:
                     raise self._unreachable(e) from e
