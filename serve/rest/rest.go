@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"agentrun.dev/access"
@@ -40,8 +41,10 @@ type Options struct {
 	MaxUpload         int64 // bytes of a file that is sent into a sandbox; 0 is 5 GiB
 	// Patience is how long a client may take to accept what is written at once; 0 is a minute.
 	Patience time.Duration
-	// PortHosts are hosts, such as "localhost", beneath which {port}-{id}.HOST is a server in a sandbox.
-	PortHosts []string
+	// Ports serves what listens in sandboxes; nil: nothing of it is reached. PortHost is a host, such as "localhost", beneath which
+	// {port}-{id}.HOST is such a server; empty: there is only the path form.
+	Ports    Ports
+	PortHost string
 	// Origins are those of browsers' pages that may use the API, such as "https://console.example"; none: no page may.
 	Origins []string
 	// Stored returns what the store takes on the disk, in bytes; nil leaves it out.
@@ -68,6 +71,7 @@ type server struct {
 	shapes   *shapes
 	table    []route
 	routes   *http.ServeMux
+	document func() object // of openapi.json
 }
 
 // New returns the handler of the API. It is done when the requests that it serves are.
@@ -76,6 +80,7 @@ func New(store *bucket.Store, keys *access.Keys, o Options) http.Handler {
 	s := &server{Options: o, store: store, keys: keys, started: o.Now().UTC(), patience: o.Patience, shapes: &shapes{},
 		execs: make(chan struct{}, o.MaxExecs), runs: make(chan struct{}, o.MaxRuns), routes: http.NewServeMux()}
 	s.table = s.tableOf()
+	s.document = sync.OnceValue(s.describeAll)
 	for i := range s.table {
 		rt := &s.table[i]
 		s.routes.Handle(rt.pattern, s.serve(rt))
@@ -98,7 +103,7 @@ func New(store *bucket.Store, keys *access.Keys, o Options) http.Handler {
 		}
 	}
 	mux.Handle("/", s.handle(s.unknown))
-	return s.cors(mux)
+	return s.ports(s.cors(mux))
 }
 
 func (o *Options) defaults() {

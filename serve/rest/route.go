@@ -41,6 +41,8 @@ type endpoint struct {
 	public   bool   // anybody may ask
 	once     bool   // makes something: takes an Idempotency-Key
 	secret   bool   // the answer holds a secret
+	only     bool   // it is always a stream
+	resumes  bool   // Last-Event-ID goes on with the stream
 	statuses []int  // of failures that not every operation has
 	handler  handler
 }
@@ -73,14 +75,14 @@ type param struct {
 type paramKind int
 
 const (
-	text paramKind = iota
-	number
-	flag
+	textual paramKind = iota
+	numeric
+	boolean
 )
 
 // Parameters that several routes have.
 var (
-	limitParam  = param{name: "limit", kind: number, min: 1, max: api.MaxPage, about: "how many at most; without it 100"}
+	limitParam  = param{name: "limit", kind: numeric, min: 1, max: api.MaxPage, about: "how many at most; without it 100"}
 	cursorParam = param{name: "cursor", about: "where the page begins: next of the page before"}
 )
 
@@ -126,9 +128,9 @@ func (p *param) check(v string) string {
 	switch {
 	case !utf8.ValidString(v) || strings.IndexByte(v, 0) >= 0:
 		return "want UTF-8 without NUL bytes"
-	case p.kind == flag && v != "true" && v != "false":
+	case p.kind == boolean && v != "true" && v != "false":
 		return "want true or false"
-	case p.kind == number:
+	case p.kind == numeric:
 		n, err := strconv.ParseUint(v, 10, 64)
 		if err != nil || n < p.min || p.max > 0 && n > p.max {
 			if p.max > 0 {

@@ -22,7 +22,7 @@ func (s *server) tableOf() []route {
 }
 
 func (s *server) serverRoutes() []route {
-	paging := []param{{name: "limit", kind: number, min: 1, max: api.MaxPage, about: "how many at most; without it 1000"}, cursorParam}
+	paging := []param{{name: "limit", kind: numeric, min: 1, max: api.MaxPage, about: "how many at most; without it 1000"}, cursorParam}
 	return []route{
 		{"GET /v1/openapi.json", "openapi", "This document", nil, endpoint{status: 200, public: true, out: t[map[string]any](), handler: s.openapi}},
 		{"GET /v1/server", "server", "Describe the server", nil, endpoint{status: 200, out: t[api.Server](), handler: s.describe}},
@@ -41,12 +41,12 @@ func (s *server) bucketRoutes() []route {
 	return []route{
 		{"GET /v1/buckets", "listBuckets", "List the buckets that the key may see", []param{
 			{name: "forksOf", about: "only the living forks of this bucket"},
-			{name: "limit", kind: number, min: 1, max: api.MaxPage, about: "how many at most; without it 1000"}, cursorParam,
+			{name: "limit", kind: numeric, min: 1, max: api.MaxPage, about: "how many at most; without it 1000"}, cursorParam,
 		}, plain(nil, t[api.Buckets](), 200, s.listBuckets)},
 		{"POST /v1/buckets", "createBucket", "Make a bucket, or a fork of one", nil,
 			repeatable(endpoint{status: 201, in: t[api.CreateBucket](), out: t[api.Bucket](), handler: s.createBucket})},
 		{"GET /v1/buckets/{name}", "bucket", "Describe a bucket", nil, endpoint{status: 200, out: t[api.Bucket](), handler: s.bucketInfo}},
-		{"DELETE /v1/buckets/{name}", "deleteBucket", "Delete a bucket", []param{{name: "force", kind: flag, about: "even if it holds objects"}},
+		{"DELETE /v1/buckets/{name}", "deleteBucket", "Delete a bucket", []param{{name: "force", kind: boolean, about: "even if it holds objects"}},
 			endpoint{status: 204, handler: s.deleteBucket}},
 		{"GET /v1/buckets/{name}/usage", "bucketUsage", "What a bucket takes", nil, endpoint{status: 200, out: t[api.Usage](), handler: s.bucketUsage}},
 		{"GET /v1/buckets/{name}/object", "readObject", "Read an object", []param{{name: "key", about: "the object's", required: true}, at},
@@ -63,13 +63,13 @@ func (s *server) bucketRoutes() []route {
 		{"GET /v1/diff", "diff", "What differs between two points of buckets", []param{
 			{name: "from", about: "a bucket, NAME or NAME@SNAPSHOT", required: true}, {name: "to", about: "another", required: true},
 			{name: "prefix", about: "only keys that begin with this"},
-		}, endpoint{status: 200, out: t[api.DiffResult](), item: t[api.Change](), stream: lines, handler: s.diff}},
+		}, endpoint{status: 200, out: t[api.DiffResult](), item: t[api.Change](), stream: lines, only: true, handler: s.diff}},
 	}
 }
 
 func (s *server) templateRoutes() []route {
 	c := s.Control
-	version := param{name: "version", kind: number, min: 1, max: 1 << 31, about: "without it the newest"}
+	version := param{name: "version", kind: numeric, min: 1, max: 1 << 31, about: "without it the newest"}
 	return []route{
 		{"GET /v1/templates", "listTemplates", "List templates by name", paged(), listed(c.Templates)},
 		{"POST /v1/templates", "createTemplate", "Make a template, and build it", nil, repeatable(made(c.CreateTemplate))},
@@ -79,8 +79,8 @@ func (s *server) templateRoutes() []route {
 		{"DELETE /v1/templates/{name}", "deleteTemplate", "Delete a template that no pool uses", nil, removed(c.DeleteTemplate)},
 		{"GET /v1/templates/{name}/versions", "listTemplateVersions", "List a template's versions, newest first", paged(), ofService(plain(nil, t[api.Templates](), 200, s.templateVersions))},
 		{"POST /v1/templates/{name}/build", "rebuildTemplate", "Build the newest version again", nil, acted(c.Rebuild)},
-		{"GET /v1/templates/{name}/log", "buildLog", "The log of a build", []param{version, {name: "follow", kind: flag, about: "go on until the build has ended"}},
-			ofService(endpoint{status: 200, item: t[api.BuildLine](), stream: feeds, handler: s.buildLog})},
+		{"GET /v1/templates/{name}/log", "buildLog", "The log of a build", []param{version, {name: "follow", kind: boolean, about: "go on until the build has ended"}},
+			ofService(endpoint{status: 200, item: t[api.BuildLine](), stream: feeds, resumes: true, handler: s.buildLog})},
 		{"GET /v1/pools", "listPools", "List pools by name", paged(), listed(c.Pools)},
 		{"GET /v1/pools/{name}", "pool", "Describe a pool", nil, found(c.Pool)},
 		{"PUT /v1/pools/{name}", "putPool", "Make a pool or change it", nil, changed(200, c.PutPool)},
@@ -124,11 +124,11 @@ func (s *server) forkRoutes() []route {
 	c := s.Control
 	return []route{
 		{"POST /v1/sandboxes/{id}/fork", "forkSandbox", "Make copies of a running sandbox, all of one instant", nil, repeatable(changed(201, c.ForkSandbox))},
-		{"GET /v1/sandboxes/{id}/tree", "sandboxTree", "A sandbox with all that were forked from it", []param{{name: "root", kind: flag, about: "from the first of its tree"}},
+		{"GET /v1/sandboxes/{id}/tree", "sandboxTree", "A sandbox with all that were forked from it", []param{{name: "root", kind: boolean, about: "from the first of its tree"}},
 			ofService(plain(nil, t[api.Tree](), 200, s.tree))},
 		{"GET /v1/sandboxes/{id}/diff", "sandboxDiff", "What differs between its files and another's", []param{
 			{name: "to", about: "the other; without it, what changed since it was forked or claimed"}, {name: "path", about: "only at or beneath this", many: true},
-		}, ofService(endpoint{status: 200, out: t[api.FileDiff](), item: t[api.FileChange](), stream: lines, handler: s.sandboxDiff})},
+		}, ofService(endpoint{status: 200, out: t[api.FileDiff](), item: t[api.FileChange](), stream: lines, only: true, handler: s.sandboxDiff})},
 		{"POST /v1/sandboxes/{id}/merge", "mergeSandbox", "Merge its files into another's", nil,
 			ofService(endpoint{status: 200, in: t[api.MergeSandbox](), out: t[api.FileMerge](), handler: s.mergeSandbox})},
 		{"POST /v1/sandboxes/{id}/promote", "promoteSandbox", "Put a fork in its parent's place", nil, acted(c.Promote)},
@@ -159,15 +159,16 @@ func (s *server) insideRoutes() []route {
 			ofService(endpoint{status: 200, also: 206, raw: "out", statuses: []int{416}, handler: s.readFile})},
 		{"PUT /v1/sandboxes/{id}/files", "writeFile", "Put a file into its place, once all of it has come", []param{at, {name: "mode", about: "permission bits in octal, such as 0644"}},
 			rawIn(ofService(plain(nil, t[api.FileInfo](), 200, s.writeFile)))},
-		{"DELETE /v1/sandboxes/{id}/files", "removeFile", "Delete a file", []param{at, {name: "recursive", kind: flag, about: "a directory with all that is in it"}},
+		{"DELETE /v1/sandboxes/{id}/files", "removeFile", "Delete a file", []param{at, {name: "recursive", kind: boolean, about: "a directory with all that is in it"}},
 			ofService(plain(nil, nil, 204, s.removeFile))},
 		{"GET /v1/sandboxes/{id}/files/stat", "statFile", "Describe a file", []param{at}, ofService(plain(nil, t[api.FileInfo](), 200, s.statFile))},
 		{"GET /v1/sandboxes/{id}/files/list", "listFiles", "List a directory", paged(param{name: "path", about: "without it the start directory"},
-			param{name: "depth", kind: number, min: 1, max: 100, about: "how many levels; without it 1"}), ofService(plain(nil, t[api.Files](), 200, s.listFiles))},
+			param{name: "depth", kind: numeric, min: 1, max: 100, about: "how many levels; without it 1"}), ofService(plain(nil, t[api.Files](), 200, s.listFiles))},
 		{"POST /v1/sandboxes/{id}/files/mkdir", "makeDirectory", "Make a directory, with those above it", nil, ofService(plain(t[api.FileAction](), t[api.FileInfo](), 200, s.makeDirectory))},
 		{"POST /v1/sandboxes/{id}/files/move", "moveFile", "Move a file", nil, ofService(plain(t[api.FileAction](), t[api.FileInfo](), 200, s.moveFile))},
-		{"GET /v1/sandboxes/{id}/files/watch", "watchFiles", "Tell of changes of files, until the client goes", []param{at, {name: "recursive", kind: flag, about: "beneath directories, too"}},
+		{"GET /v1/sandboxes/{id}/files/watch", "watchFiles", "Tell of changes of files, until the client goes", []param{at, {name: "recursive", kind: boolean, about: "beneath directories, too"}},
 			ofService(endpoint{status: 200, item: t[api.FileEvent](), stream: feeds, handler: s.watchFiles})},
+		s.portRoute(),
 	}
 }
 
@@ -175,9 +176,9 @@ func (s *server) otherRoutes() []route {
 	c := s.Control
 	return []route{
 		{"GET /v1/events", "events", "What happened, as a page or as a stream that goes on", []param{
-			{name: "after", kind: number, about: "the position after which it begins; Last-Event-ID goes before"},
+			{name: "after", kind: numeric, about: "the position after which it begins; Last-Event-ID goes before"},
 			{name: "sandbox", about: "only of this one"}, {name: "kind", about: "only of this kind"}, limitParam,
-		}, ofService(endpoint{status: 200, out: t[api.Events](), item: t[api.Event](), stream: feeds, handler: s.events})},
+		}, ofService(endpoint{status: 200, out: t[api.Events](), item: t[api.Event](), stream: feeds, resumes: true, handler: s.events})},
 		{"GET /v1/nodes", "listNodes", "List nodes", nil, ofService(plain(nil, t[api.Nodes](), 200, func(_ http.ResponseWriter, r *request) (any, error) {
 			return c.Nodes(r.Context(), r.caller)
 		}))},
