@@ -37,6 +37,7 @@ type image struct {
 	Pipes      []pipeImage
 	Streams    []streamImage
 	TTYs       []ttyImage
+	Sockets    []socketImage `json:",omitempty"`
 }
 
 // procImage is one process. Those that have ended have only the first part.
@@ -82,6 +83,7 @@ const (
 	fileMemory        // a here-document
 	fileStream        // a client's stream
 	fileTTY           // a terminal
+	fileSocket        // a socket
 )
 
 // fileImage is an open file description.
@@ -91,7 +93,7 @@ type fileImage struct {
 	Flags       int
 	Open        vfs.OpenFile
 	Attr        *vfs.Attr // of a device or FIFO
-	Pipe        int       // or the stream or terminal
+	Pipe        int       // or the stream, terminal or socket
 	Read, Write bool      // what the end of a pipe is for
 	Text        []byte    // of a here-document
 	Offset      int64
@@ -141,7 +143,7 @@ func (f *Frozen) Capture() (*Image, error) {
 	if f.thawed {
 		return nil, errs.Msg(errs.Conflict, "capture", "", "thawed")
 	}
-	c := &capture{s: f.s, im: &Image{}, descs: make(map[*description]int), pipes: make(map[*pipe]int), streams: make(map[vfs.File]int), ttys: make(map[*TTY]int)}
+	c := &capture{s: f.s, im: &Image{}, descs: make(map[*description]int), pipes: make(map[*pipe]int), streams: make(map[vfs.File]int), ttys: make(map[*TTY]int), sockets: make(map[*socket]int), links: make(map[*link]int)}
 	if err := c.sandbox(f.busy); err != nil {
 		c.im.Close()
 		return nil, err
@@ -186,6 +188,8 @@ type capture struct {
 	pipes   map[*pipe]int
 	streams map[vfs.File]int
 	ttys    map[*TTY]int
+	sockets map[*socket]int
+	links   map[*link]int
 }
 
 func (c *capture) sandbox(busy map[*Process]bool) error {
@@ -317,6 +321,8 @@ func (c *capture) description(d *description) int {
 	switch f := d.file.(type) {
 	case *pipeEnd:
 		fi.Kind, fi.Pipe, fi.Read, fi.Write, fi.Attr = filePipe, c.pipe(f), f.canRead, f.canWrite, f.attr
+	case *socket:
+		fi.Kind, fi.Pipe = fileSocket, c.socket(f)
 	case *device:
 		fi.Kind, fi.Attr = fileDevice, &f.attr
 	case *memFile:

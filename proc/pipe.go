@@ -88,7 +88,8 @@ type pipeEnd struct {
 	special
 	pipe              *pipe
 	canRead, canWrite bool
-	closed            bool   // guarded by pipe.mu
+	closed            bool   // guarded by pipe.mu, as the following
+	ended             bool   // nothing more is to be read: the end of a socket that was shut down
 	name              string // of a FIFO
 	onClose           func()
 	attr              *vfs.Attr // of a FIFO's inode
@@ -108,7 +109,7 @@ func (e *pipeEnd) readIntr(b []byte, w waiter) (int, error) {
 		return 0, nil
 	}
 	for len(p.buf) == p.off {
-		if p.write == 0 {
+		if p.write == 0 || e.ended {
 			return 0, io.EOF
 		}
 		if err := p.wait(w, false); err != nil {
@@ -213,7 +214,7 @@ func (e *pipeEnd) poll() <-chan struct{} {
 	p := e.pipe
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.buf) > p.off || p.write == 0 || e.closed {
+	if len(p.buf) > p.off || p.write == 0 || e.closed || e.ended {
 		return nil
 	}
 	if p.change == nil {

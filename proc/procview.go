@@ -220,6 +220,8 @@ func (d *description) target() string {
 	switch f := d.file.(type) {
 	case *pipeEnd:
 		return fmt.Sprintf("pipe:[%d]", f.pipe.id)
+	case *socket:
+		return fmt.Sprintf("socket:[%d]", f.id)
 	case *ttyFile:
 		return f.t.Name()
 	case *memFile:

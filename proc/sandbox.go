@@ -25,6 +25,7 @@ type Commands interface {
 type Limits struct {
 	Processes     int           // live processes at once; 512
 	Files         int           // open descriptors of one process (RLIMIT_NOFILE); 1,024
+	Sockets       int           // of all processes; a connection inside of the sandbox takes two; 4,096
 	OutputBytes   int64         // bytes written to streams that leave the sandbox; 1 GiB
 	FileBytes     int64         // bytes written to files through descriptors; 64 GiB
 	Steps         int64         // statements, loop rounds and other metered steps of all processes together; 0 means unlimited
@@ -47,6 +48,7 @@ func (l Limits) withDefaults() Limits {
 	}
 	def(&l.Processes, 512)
 	def(&l.Files, 1024)
+	def(&l.Sockets, 4096)
 	def64(&l.OutputBytes, 1<<30)
 	def64(&l.FileBytes, 64<<30)
 	def(&l.Depth, 10000)
@@ -108,6 +110,8 @@ type Sandbox struct {
 	idle    chan struct{} // closed when closed and running is 0
 	fifos   map[fifoKey]*pipe
 	ttys    map[int]*TTY
+
+	net loopback
 }
 
 // New returns a sandbox without processes.

@@ -260,6 +260,9 @@ func (im *image) check() error {
 			return fmt.Errorf("pipe %d: too full", i)
 		}
 	}
+	if err := im.checkSockets(); err != nil {
+		return err
+	}
 	return im.checkTTYs()
 }
 
@@ -332,6 +335,8 @@ func (im *image) checkFile(f *fileImage) error {
 		ok = within(len(im.Streams))
 	case fileTTY:
 		ok = within(len(im.TTYs))
+	case fileSocket:
+		ok = within(len(im.Sockets))
 	}
 	if !ok {
 		return errors.New("out of range")

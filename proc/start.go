@@ -53,7 +53,8 @@ func (im *Image) Start(o StartOptions) (*Sandbox, error) {
 	if im.Exceeded != "" {
 		s.exceed(im.Exceeded)
 	}
-	st := &starter{im: im, s: s, files: make([]*description, len(im.Files)), pipes: make([]*pipe, len(im.Pipes)), streams: make([]vfs.File, len(im.Streams))}
+	st := &starter{im: im, s: s, files: make([]*description, len(im.Files)), pipes: make([]*pipe, len(im.Pipes)), streams: make([]vfs.File, len(im.Streams)),
+		sockets: make([]*socket, len(im.Sockets)), links: make(map[int]*link)}
 	st.terminals()
 	if o.Prepare != nil {
 		err = o.Prepare(s)
@@ -85,6 +86,8 @@ type starter struct {
 	pipes   []*pipe
 	streams []vfs.File
 	ttys    []*TTY
+	sockets []*socket
+	links   map[int]*link
 }
 
 // terminals makes all terminals. They have no client yet.
@@ -233,6 +236,8 @@ func (st *starter) file(p *Process, i int) *description {
 		f = st.stream(fi.Pipe)
 	case fileTTY:
 		f = st.ttys[fi.Pipe].open(fi.Flags)
+	case fileSocket:
+		f = st.socket(fi.Pipe)
 	default:
 		f = &deadFile{flags: fi.Flags, reset: true}
 	}
@@ -242,13 +247,16 @@ func (st *starter) file(p *Process, i int) *description {
 	return d
 }
 
-func (st *starter) pipeEnd(fi *fileImage) vfs.File {
-	pp := st.pipes[fi.Pipe]
-	if pp == nil {
-		pi := &st.im.Pipes[fi.Pipe]
-		pp = &pipe{id: pi.ID, born: pi.Born, buf: pi.Data, shared: len(pi.Data) > 0}
-		st.pipes[fi.Pipe] = pp
+func (st *starter) pipe(i int) *pipe {
+	if st.pipes[i] == nil {
+		pi := &st.im.Pipes[i]
+		st.pipes[i] = &pipe{id: pi.ID, born: pi.Born, buf: pi.Data, shared: len(pi.Data) > 0}
 	}
+	return st.pipes[i]
+}
+
+func (st *starter) pipeEnd(fi *fileImage) vfs.File {
+	pp := st.pipe(fi.Pipe)
 	e := pp.open(fi.Read, fi.Write)
 	if fi.Attr != nil {
 		attr := *fi.Attr

@@ -154,6 +154,9 @@ func (o *Output) writeIntr(b []byte, _ waiter) (int, error) {
 // pollable is a file that tells when a read would not wait: poll returns nil then, else a channel closed at the next change.
 type pollable interface{ poll() <-chan struct{} }
 
+// roomy is a file that tells how many bytes a write would take without waiting, -1 for any, and a channel closed at the next change.
+type roomy interface{ room() (int, <-chan struct{}) }
+
 // Poll waits until a read of fd would not wait, or until done is closed: it returns false then. EBADF, EINTR.
 func (p *Process) Poll(fd int, done <-chan struct{}) (bool, error) {
 	d, err := p.fds.get(fd)
@@ -193,7 +196,7 @@ func (p *Process) PollWrite(fd int, done <-chan struct{}) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	e, ok := d.file.(*pipeEnd)
+	e, ok := d.file.(roomy)
 	if !ok {
 		return true, nil
 	}
@@ -211,7 +214,7 @@ func (p *Process) WriteRoom(fd int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if e, ok := d.file.(*pipeEnd); ok {
+	if e, ok := d.file.(roomy); ok {
 		n, _ := e.room()
 		return n, nil
 	}
