@@ -276,6 +276,15 @@ func (c *Client) Nodes(ctx context.Context) (*api.Nodes, error) {
 	return get[api.Nodes](ctx, c, path("nodes"), nil)
 }
 
+// DrainNode has a node start nothing new, or start things again.
+func (c *Client) DrainNode(ctx context.Context, name string, drain bool) (*api.Node, error) {
+	verb := "drain"
+	if !drain {
+		verb = "undrain"
+	}
+	return post[api.Node](ctx, c, path("nodes", name, verb), nil)
+}
+
 // Audit returns decisions after a position.
 func (c *Client) Audit(ctx context.Context, after uint64, limit int) (*api.Audit, error) {
 	q := url.Values{"after": {strconv.FormatUint(after, 10)}}

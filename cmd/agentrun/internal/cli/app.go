@@ -201,7 +201,7 @@ command's own; 125 AgentRun itself failed, 126 the command can't be run, 127 the
 	if a.Name == "agentrun" {
 		root.AddCommand(a.up(), a.gc(), a.fsck(), a.run(), a.shell(), a.version())
 		root.AddCommand(a.apply(), a.get(), a.deleteObjects(), a.templates(), a.pools(), a.claim(), a.sandboxes(), a.exec(),
-			a.logs(), a.events(), a.audit(), a.nodes(), a.secrets(), a.principals())
+			a.logs(), a.events(), a.audit(), a.nodes(), a.forkd(), a.secrets(), a.principals())
 	}
 	a.prepare(root)
 	return root

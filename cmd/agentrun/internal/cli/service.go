@@ -241,33 +241,6 @@ func (a *app) audit() *cobra.Command {
 	return a.group("audit", "Read and check the log of every decision", list, verify)
 }
 
-func (a *app) nodes() *cobra.Command {
-	return &cobra.Command{
-		Use: "nodes", Short: "List the nodes that run sandboxes", Args: cobra.NoArgs,
-		RunE: a.withServer(func(ctx context.Context, c *client.Client, _ []string) error {
-			list, err := c.Nodes(ctx)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.out.json(list)
-			}
-			t := newTable("NAME", "STATUS", ">SANDBOXES", "ENGINES", ">MEMORY", ">FREE", "SEEN")
-			for _, n := range list.Nodes {
-				var engines []string
-				for name, why := range n.Engines {
-					if why == "" {
-						engines = append(engines, name)
-					}
-				}
-				t.add(n.Name, titled(n.State), strconv.Itoa(n.Sandboxes), strings.Join(engines, ","), size(uint64(n.Memory)), size(uint64(n.Free)), age(n.Seen))
-			}
-			a.out.table(t)
-			return nil
-		}),
-	}
-}
-
 func (a *app) secrets() *cobra.Command {
 	var team string
 	set := &cobra.Command{

@@ -38,6 +38,7 @@ type Config struct {
 	Root             settings.RootKey // zero: the data directory's own
 	History          time.Duration    // see bucket.Options
 	SSH              SSH
+	NodeListen       string // host:port at which nodes make themselves known; "" for none
 	Version          string
 	Log              *slog.Logger
 }
@@ -88,6 +89,7 @@ type Server struct {
 	CACert, CACertFile   string // of a self-signed server
 	SSHEndpoint          string // host:port; "" if there is no SSH
 	SSHOpen              bool   // anyone who can connect may log in
+	NodeEndpoint         string // host:port for nodes; "" if there is none
 
 	store    *Store
 	guests   *userspace.Guests
@@ -121,7 +123,7 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, errs.New(errs.Other, "up", c.Data, err)
 	}
-	s = &Server{failed: make(chan error, 3), guests: userspace.NewGuests(userspace.GuestOptions{CacheDir: c.GuestCache})}
+	s = &Server{failed: make(chan error, 4), guests: userspace.NewGuests(userspace.GuestOptions{CacheDir: c.GuestCache})}
 	// The store's lock comes first: it keeps a second process from writing anything into the directory.
 	if s.store, err = OpenStore(ctx, c.Data, StoreOptions{History: c.History, Log: c.Log}); err != nil {
 		return nil, err
@@ -260,7 +262,7 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) {
 		h http.Handler
 	}{{api, m.Wrap("rest", restHandler)}, {s3l, m.Wrap("s3", s3Handler)}} {
 		srv := &http.Server{Handler: s.tracked(p.h), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-			BaseContext: func(net.Listener) context.Context { return base }, ErrorLog: stdlog.New(&serverLog{log}, "", 0)}
+			BaseContext: func(net.Listener) context.Context { return base }, ErrorLog: quiet(log)}
 		s.servers = append(s.servers, srv)
 		s.serving.Go(func() {
 			if err := srv.Serve(p.l); !errors.Is(err, http.ErrServerClosed) {
@@ -269,6 +271,8 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) {
 		})
 	}
 }
+
+func quiet(log *slog.Logger) *stdlog.Logger { return stdlog.New(&serverLog{log}, "", 0) }
 
 // serverLog takes what net/http has to say: a defect of ours is an error, a client's bad manners are not news.
 type serverLog struct{ log *slog.Logger }

@@ -183,3 +183,24 @@ func writeFile(op, file string, b []byte) error {
 	}
 	return nil
 }
+
+// WriteNew writes a file that only its owner reads, unless it is there already: then that is what comes back.
+func WriteNew(file string, b []byte) ([]byte, error) {
+	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
+	if err != nil {
+		return nil, errs.New(errs.Other, "write", file, err)
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Chmod(0o600), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Link(f.Name(), file) // fails where another was faster
+	}
+	if errors.Is(err, os.ErrExist) {
+		b, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, errs.New(errs.Other, "write", file, err)
+	}
+	return b, nil
+}
