@@ -120,7 +120,7 @@ func object(file string, n *yaml.Node) (*Object, error) {
 	if h.APIVersion != APIVersion {
 		return nil, bad(n.Line, "apiVersion", fmt.Sprintf("%q isn't known; want %s", h.APIVersion, APIVersion))
 	}
-	if o.Kind, o.Name, o.Labels = h.Kind, h.Metadata.Name, h.Metadata.Labels; !validName(o.Name) {
+	if o.Kind, o.Name, o.Labels = h.Kind, h.Metadata.Name, h.Metadata.Labels; !api.ValidName(o.Name) {
 		return nil, bad(n.Line, "metadata.name", fmt.Sprintf("%q isn't 1 to 63 of a-z, 0-9 and '-', with no '-' at either end", o.Name))
 	}
 	if spec == nil {
@@ -189,16 +189,4 @@ func plain(err error) string {
 		return te.Errors[0]
 	}
 	return strings.TrimPrefix(err.Error(), "yaml: ")
-}
-
-func validName(s string) bool {
-	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return true
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentrun.dev/api"
 	"agentrun.dev/client"
 	"agentrun.dev/cmd/agentrun/internal/server"
 	"agentrun.dev/errs"
@@ -121,7 +122,7 @@ certificate can take the node's place; it lasts two years.`,
 		Example: a.example(`  agentrun nodes certificate node-1 > node-1.pem`),
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if !validLabel(args[0]) {
+			if !api.ValidName(args[0]) {
 				return usage(args[0], "a node's name is 1 to 63 of a-z, 0-9 and '-', with no '-' at either end")
 			}
 			if data == "" {
@@ -158,17 +159,3 @@ certificate can take the node's place; it lasts two years.`,
 	g.Aliases = []string{"node"}
 	return g
 }
-
-// validLabel reports whether a name is one of a node, a template and the like.
-func validLabel(s string) bool {
-	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return true
-}
-

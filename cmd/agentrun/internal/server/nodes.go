@@ -189,4 +189,3 @@ func (n *Node) Run(ctx context.Context) error {
 	_ = n.srv.Close() // whoever waits for a sandbox hears that the node is gone: it is
 	return errors.Join(err, n.node.Close(end), n.guests.Close(), n.store.Close())
 }
-
