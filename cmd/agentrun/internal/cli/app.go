@@ -197,11 +197,26 @@ command's own; 125 AgentRun itself failed, 126 the command can't be run, 127 the
 	f.StringVar(&a.key, "key", "", "API key, `ID.SECRET` (default AGENTRUN_API_KEY, else the key of that server)")
 	f.StringVar(&a.caCert, "ca-cert", "", "`FILE` with certificates to trust, in PEM (default AGENTRUN_CA_CERT)")
 	f.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.buckets(), a.snapshots(), a.forks(), a.diff(), a.merge(), a.rebase(), a.keys(), a.usage(), a.cp(), a.env())
+	grouped := func(id, title string, commands ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: id, Title: title + ":"})
+		for _, c := range commands {
+			c.GroupID = id
+		}
+		root.AddCommand(commands...)
+	}
 	if a.Name == "agentrun" {
-		root.AddCommand(a.up(), a.gc(), a.fsck(), a.run(), a.shell(), a.version())
-		root.AddCommand(a.apply(), a.get(), a.deleteObjects(), a.templates(), a.pools(), a.claim(), a.sandboxes(), a.exec(),
-			a.logs(), a.events(), a.audit(), a.nodes(), a.forkd(), a.secrets(), a.principals())
+		grouped("now", "A sandbox for one command", a.run(), a.shell())
+		grouped("service", "Sandboxes that live on", a.apply(), a.get(), a.deleteObjects(), a.claim(), a.exec(), a.sandboxes(), a.templates(), a.pools(),
+			a.logs(), a.events(), a.secrets())
+	}
+	grouped("storage", "Buckets", a.buckets(), a.snapshots(), a.forks(), a.diff(), a.merge(), a.rebase(), a.cp(), a.usage(), a.env())
+	grouped("who", "Administration", a.keys())
+	if a.Name == "agentrun" {
+		for _, c := range []*cobra.Command{a.up(), a.forkd(), a.nodes(), a.principals(), a.audit(), a.gc(), a.fsck()} {
+			c.GroupID = "who"
+			root.AddCommand(c)
+		}
+		root.AddCommand(a.version())
 	}
 	a.prepare(root)
 	return root

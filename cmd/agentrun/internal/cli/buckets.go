@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -205,10 +206,11 @@ what they share. Access keys made for the bucket are void from now on, even if t
 // usage says what the store takes, or what buckets take.
 func (a *app) usage() *cobra.Command {
 	return &cobra.Command{
-		Use: "usage [BUCKET...]", Short: "Show what buckets take, or the whole store",
+		Use: "usage [BUCKET... | SANDBOX]", Short: "Show what buckets or a sandbox take, or the whole store",
 		Long: `Show what buckets take: 'unique' is what deleting one would give back, 'shared' what others hold as
 well, 'index' what its own list of keys takes. Without a bucket, the whole store: 'size' counts each
-bucket as if it were alone, 'payload' and 'index' are what is on the disk.`,
+bucket as if it were alone, 'payload' and 'index' are what is on the disk. Of a sandbox: processors,
+memory, storage and network that it used so far.`,
 		Example: a.example(`
   agentrun usage
   agentrun usage agent-base task-42`),
@@ -232,6 +234,14 @@ bucket as if it were alone, 'payload' and 'index' are what is on the disk.`,
 			t := newTable("NAME", ">OBJECTS", ">SIZE", ">UNIQUE", ">SHARED", ">INDEX")
 			for _, name := range args {
 				u, err := c.Usage(ctx, name)
+				if len(args) == 1 && a.isSandbox(ctx, c, name, err) {
+					used, err := c.SandboxUsage(ctx, name)
+					if err != nil || a.json {
+						return errors.Join(err, a.out.json(used))
+					}
+					a.used(used)
+					return nil
+				}
 				if err != nil {
 					return err
 				}

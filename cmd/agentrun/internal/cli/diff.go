@@ -28,7 +28,8 @@ func (a *app) diff() *cobra.Command {
 		Use:   "diff A [B] [--stat | --content] [--prefix P]",
 		Short: "Show what changed from one bucket, snapshot or moment to another",
 		Long: `Show what changed from A to B. Each is a bucket, or a bucket as it was: NAME@VERSION,
-NAME@SNAPSHOT-NAME or NAME@TIME. With a fork alone: what changed in it since it was forked.
+NAME@SNAPSHOT-NAME or NAME@TIME. With a fork alone: what changed in it since it was forked. Two sandboxes,
+by id or name, are compared by their files.
 
 The letters are A added, M modified, D deleted, and P for properties only: same bytes, other metadata.
 With --json, each line is an object of JSON: an 'item' per change, at the end a 'result'.`,
@@ -44,6 +45,9 @@ With --json, each line is an object of JSON: an 'item' per change, at the end a 
 			}
 			if len(args) == 1 {
 				base, err := forkedFrom(ctx, c, args[0])
+				if a.isSandbox(ctx, c, args[0], err) {
+					return a.sandboxDiff(ctx, c, args[0], "", prefix)
+				}
 				if err != nil {
 					return err
 				}
@@ -51,7 +55,11 @@ With --json, each line is an object of JSON: an 'item' per change, at the end a 
 			}
 			d := &differ{a: a, c: c, w: bufio.NewWriter(a.Stdout), from: args[0], to: args[1], stat: stat, content: content}
 			defer d.w.Flush()
-			return d.run(ctx, prefix)
+			err := d.run(ctx, prefix)
+			if a.isSandbox(ctx, c, args[0], err) {
+				return a.sandboxDiff(ctx, c, args[0], args[1], prefix)
+			}
+			return err
 		}),
 	}
 	f := cmd.Flags()

@@ -24,7 +24,7 @@ func (a *app) merge() *cobra.Command {
 		Use:   "merge FORK [--into BUCKET] [--conflicts fail|ours|theirs] [--dry-run]",
 		Short: "Merge a fork into the bucket it came from, or another",
 		Long: `Merge what changed in a fork, since it was made or last merged, into its parent or any relative.
-All of it arrives at once, or nothing. The fork stays as it is.` + mergeLong,
+All of it arrives at once, or nothing. The fork stays as it is. A fork of a sandbox is merged by its files.` + mergeLong,
 		Example: a.example(`
   agentrun merge task-42 --dry-run
   agentrun merge task-42
@@ -32,7 +32,11 @@ All of it arrives at once, or nothing. The fork stays as it is.` + mergeLong,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeBuckets(1),
 		RunE: a.withServer(func(ctx context.Context, c *client.Client, args []string) error {
-			return a.join(ctx, "merge", args[0], in, c.Merge)
+			err := a.join(ctx, "merge", args[0], in, c.Merge)
+			if a.isSandbox(ctx, c, args[0], err) {
+				return a.sandboxMerge(ctx, c, args[0], api.MergeSandbox{Into: in.Into, Conflicts: in.Conflicts, DryRun: in.DryRun})
+			}
+			return err
 		}),
 	}
 	cmd.Flags().StringVar(&in.Into, "into", "", "`BUCKET` to merge into (default: the fork's parent)")

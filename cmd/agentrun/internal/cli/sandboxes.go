@@ -10,6 +10,7 @@ import (
 
 	"agentrun.dev/api"
 	"agentrun.dev/client"
+	"agentrun.dev/errs"
 )
 
 func (a *app) sandboxes() *cobra.Command {
@@ -363,31 +364,36 @@ what ID changed since it was forked or claimed.`,
 			if len(args) > 1 {
 				to = args[1]
 			}
-			changes := []api.FileChange{}
-			marks := map[string][2]string{"added": {"A", green}, "modified": {"M", yellow}, "deleted": {"D", red}, "metadata": {"m", cyan}}
-			res, err := c.SandboxDiff(ctx, args[0], to, prefix, func(f *api.FileChange) error {
-				if a.json {
-					changes = append(changes, *f)
-					return nil
-				}
-				mark := marks[f.Kind]
-				a.out.printf("%s %s\n", a.out.paint(mark[1], first(mark[0], "?")), printable(f.Path))
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.out.json(struct {
-					*api.FileDiff
-					Changes []api.FileChange `json:"changes"`
-				}{res, changes})
-			}
-			return nil
+			return a.sandboxDiff(ctx, c, args[0], to, prefix)
 		}),
 	}
 	cmd.Flags().StringVar(&prefix, "path", "", "only this `PATH` and what lies beneath")
 	return cmd
+}
+
+// sandboxDiff prints what differs between the files of two sandboxes.
+func (a *app) sandboxDiff(ctx context.Context, c *client.Client, from, to, prefix string) error {
+	changes := []api.FileChange{}
+	marks := map[string][2]string{"added": {"A", green}, "modified": {"M", yellow}, "deleted": {"D", red}, "metadata": {"m", cyan}}
+	res, err := c.SandboxDiff(ctx, from, to, prefix, func(f *api.FileChange) error {
+		if a.json {
+			changes = append(changes, *f)
+			return nil
+		}
+		mark := marks[f.Kind]
+		a.out.printf("%s %s\n", a.out.paint(mark[1], first(mark[0], "?")), printable(f.Path))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.out.json(struct {
+			*api.FileDiff
+			Changes []api.FileChange `json:"changes"`
+		}{res, changes})
+	}
+	return nil
 }
 
 func (a *app) sandboxesMerge() *cobra.Command {
@@ -403,31 +409,7 @@ taken.`,
   agentrun sandboxes merge plan-2 --into alice --conflicts theirs`),
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeSandboxes(1),
 		RunE: a.withServer(func(ctx context.Context, c *client.Client, args []string) error {
-			m, err := c.MergeSandbox(ctx, args[0], in)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				if err := a.out.json(m); err != nil {
-					return err
-				}
-			} else {
-				verb := "merged"
-				if m.DryRun {
-					verb = "would merge"
-				}
-				a.out.printf("%s %s into %s: %d added, %d modified, %d deleted\n", verb, m.Source, m.Target, m.Added, m.Modified, m.Deleted)
-				for _, p := range m.Conflicts {
-					a.out.printf("conflict: %s\n", printable(p))
-				}
-				if m.MoreConflicts > 0 {
-					a.out.printf("and %d more conflicts\n", m.MoreConflicts)
-				}
-			}
-			if len(m.Conflicts) > 0 && (in.Conflicts == "" || in.Conflicts == api.Fail) {
-				a.status = exitConflict
-			}
-			return nil
+			return a.sandboxMerge(ctx, c, args[0], in)
 		}),
 	}
 	fs := cmd.Flags()
@@ -435,6 +417,44 @@ taken.`,
 	fs.StringVar(&in.Conflicts, "conflicts", "", "`fail`, ours (the target's) or theirs")
 	fs.BoolVar(&in.DryRun, "dry-run", false, "only say what would happen")
 	return cmd
+}
+
+// sandboxMerge merges the files of a sandbox and prints what came of it.
+func (a *app) sandboxMerge(ctx context.Context, c *client.Client, id string, in api.MergeSandbox) error {
+	m, err := c.MergeSandbox(ctx, id, in)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		if err := a.out.json(m); err != nil {
+			return err
+		}
+	} else {
+		verb := "merged"
+		if m.DryRun {
+			verb = "would merge"
+		}
+		a.out.printf("%s %s into %s: %d added, %d modified, %d deleted\n", verb, m.Source, m.Target, m.Added, m.Modified, m.Deleted)
+		for _, p := range m.Conflicts {
+			a.out.printf("conflict: %s\n", printable(p))
+		}
+		if m.MoreConflicts > 0 {
+			a.out.printf("and %d more conflicts\n", m.MoreConflicts)
+		}
+	}
+	if len(m.Conflicts) > 0 && (in.Conflicts == "" || in.Conflicts == api.Fail) {
+		a.status = exitConflict
+	}
+	return nil
+}
+
+// isSandbox reports whether what isn't a bucket is a sandbox: names of both kinds work in diff, merge and usage.
+func (a *app) isSandbox(ctx context.Context, c *client.Client, name string, err error) bool {
+	if !errs.Is(err, errs.NotFound) && !errs.Is(err, errs.Invalid) {
+		return false
+	}
+	_, err = c.Sandbox(ctx, name)
+	return err == nil
 }
 
 func (a *app) sandboxesPromote() *cobra.Command {
