@@ -224,29 +224,34 @@ type Scope struct {
 	Gone     bool   `json:"gone,omitempty"`
 }
 
-// CreateKey asks for a key: POST /v1/keys. It has either scopes or, for a key that may do everything, Root. Lifetime is
-// in seconds; 0 is for ever.
+// CreateKey asks for a key: POST /v1/keys. It is a principal's, with at most Role of what that may do, or it has scopes, or
+// it may do everything: Root. Without any of these it is the caller's own. Lifetime is in seconds; 0 is for ever.
+// POST /v1/keys/{id}/rotate gives a key a new secret.
 type CreateKey struct {
-	Name     string  `json:"name,omitempty"`
-	Root     bool    `json:"root,omitempty"`
-	Scopes   []Scope `json:"scopes,omitempty"`
-	Lifetime int64   `json:"lifetime,omitempty"`
+	Name      string  `json:"name,omitempty"`
+	Principal string  `json:"principal,omitempty"`
+	Role      string  `json:"role,omitempty"` // "" is all that the principal has
+	Root      bool    `json:"root,omitempty"`
+	Scopes    []Scope `json:"scopes,omitempty"`
+	Lifetime  int64   `json:"lifetime,omitempty"`
 }
 
 // Key describes an access key. The secret is told once, when the key is made; APIKey is "<id>.<secret>", which the REST
 // API takes as its bearer token.
 type Key struct {
-	ID      string    `json:"id"`
-	Name    string    `json:"name,omitempty"`
-	Created time.Time `json:"created,omitzero"`
-	Expires time.Time `json:"expires,omitzero"`
-	Root    bool      `json:"root,omitempty"` // may do everything
-	Scopes  []Scope   `json:"scopes,omitempty"`
-	Secret  string    `json:"secret,omitempty"`
-	APIKey  string    `json:"apiKey,omitempty"`
+	ID        string    `json:"id"`
+	Name      string    `json:"name,omitempty"`
+	Created   time.Time `json:"created,omitzero"`
+	Expires   time.Time `json:"expires,omitzero"`
+	Root      bool      `json:"root,omitempty"`      // may do everything
+	Principal string    `json:"principal,omitempty"` // as whom it acts
+	Role      string    `json:"role,omitempty"`      // the most that it may do of what the principal may
+	Scopes    []Scope   `json:"scopes,omitempty"`
+	Secret    string    `json:"secret,omitempty"`
+	APIKey    string    `json:"apiKey,omitempty"`
 }
 
-// Keys is a page of keys: GET /v1/keys[?limit=N&cursor=]. Without a limit it has up to MaxPage.
+// Keys is a page of keys: GET /v1/keys[?principal=P&limit=N&cursor=]. Without a limit it has up to MaxPage.
 type Keys struct {
 	Keys []Key  `json:"keys"`
 	Next string `json:"next,omitempty"`
@@ -309,7 +314,7 @@ type None struct{}
 // "op: thing: cause"; the parts stand beside it, so that a client can word it again. Rule names what denied the request.
 // Merge, or Files for one of sandboxes, is set for a merge that met conflicts. Request names the request in the server's log.
 type Problem struct {
-	Type    string       `json:"type"`
+	Type    string       `json:"type,omitempty"`
 	Title   string       `json:"title"`
 	Status  int          `json:"status"`
 	Detail  string       `json:"detail"`

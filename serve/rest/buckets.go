@@ -36,7 +36,7 @@ func (s *server) s3Endpoint(r *request) string {
 }
 
 func (s *server) storeUsage(w http.ResponseWriter, r *request) error {
-	if err := s.root(r); err != nil {
+	if err := s.buckets(r); err != nil {
 		return err
 	}
 	var u api.StoreUsage
@@ -100,7 +100,7 @@ func (s *server) listBuckets(_ http.ResponseWriter, r *request) (any, error) {
 }
 
 func (s *server) createBucket(w http.ResponseWriter, r *request) error {
-	if err := s.root(r); err != nil {
+	if err := s.buckets(r); err != nil {
 		return err
 	}
 	var in api.CreateBucket

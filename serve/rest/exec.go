@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"agentrun.dev"
 	"agentrun.dev/access"
 	"agentrun.dev/api"
 	"agentrun.dev/bucket"
@@ -197,7 +198,7 @@ func (s *server) command(r *request, e *api.Exec) (*Command, error) {
 	if err := checkLimits(e); err != nil {
 		return nil, err
 	}
-	if e.Keep && !r.key.Root {
+	if e.Keep && !r.key.Allows(access.Manage, agentrun.RefID{}) {
 		return nil, errs.Msg(errs.Denied, "exec", "keep", "only a root key may keep forks")
 	}
 	c := &Command{Args: e.Args, Env: e.Env, Dir: e.Dir, TTY: e.TTY}

@@ -172,7 +172,9 @@ func (g *schemas) responses(rt *route) object {
 		stream := func(about string) object {
 			return object{"schema": object{"type": "string", "description": about}, "x-item": g.schema(rt.item)}
 		}
-		content[api.EventStream] = stream("Server-sent events, whose data are JSON")
+		if !rt.noEvents {
+			content[api.EventStream] = stream("Server-sent events, whose data are JSON")
+		}
 		content[api.NDJSON] = stream("Lines of JSON")
 	case socket:
 		ok["description"] = "A WebSocket of subprotocol " + api.ExecProtocol + ": the first message is an Exec, others are Controls, or bytes of a stream"

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"agentrun.dev"
 	"agentrun.dev/access"
 	"agentrun.dev/api"
 	"agentrun.dev/bucket"
@@ -159,8 +160,14 @@ func (s *server) serve(rt *route) http.Handler {
 		switch {
 		case rt.service && s.Control == nil:
 			return errs.Msg(errs.Unsupported, r.op(), "", "this server has no sandbox service")
-		case rt.service && r.caller == nil:
-			return errs.Msg(errs.Denied, r.op(), "", "this key is limited to its buckets").WithHint("use a key of a principal")
+		case rt.guarded && s.Guard == nil:
+			return errs.Msg(errs.Unsupported, r.op(), "", "this server has no principals")
+		case rt.service || rt.guarded:
+			if err := s.principal(r); err != nil {
+				return err
+			}
+		}
+		switch {
 		case rt.once && r.Header.Get("Idempotency-Key") != "":
 			return s.once(w, r, rt)
 		}
@@ -278,9 +285,25 @@ func (s *server) identify(r *request, token string) error {
 	return nil
 }
 
+// principal refuses whoever is none.
+func (s *server) principal(r *request) error {
+	if r.caller == nil {
+		return errs.Msg(errs.Denied, r.op(), "", "this key is limited to its buckets").WithHint("use a key of a principal")
+	}
+	return nil
+}
+
+// buckets refuses whoever may not do everything with buckets.
+func (s *server) buckets(r *request) error {
+	if !r.key.Allows(access.Manage, agentrun.RefID{}) {
+		return errs.Msg(errs.Denied, r.op(), "", "this key is limited to its buckets").WithHint("use a root key, or one of an operator")
+	}
+	return nil
+}
+
 // root refuses whoever may not do everything.
 func (s *server) root(r *request) error {
-	if !r.key.Root {
+	if !r.key.Root && (r.caller == nil || r.caller.Principal.Role != api.RoleAdmin) {
 		return errs.Msg(errs.Denied, r.op(), "", "this key is limited to its buckets").WithHint("use a root key")
 	}
 	return nil

@@ -38,10 +38,12 @@ type endpoint struct {
 	stream   streamKind
 	raw      string // says that bytes are sent ("in"), answered ("out"), or whatever a server in a sandbox has ("any")
 	service  bool   // is the sandbox service's
+	guarded  bool   // is the guard's
 	public   bool   // anybody may ask
 	once     bool   // makes something: takes an Idempotency-Key
 	secret   bool   // the answer holds a secret
 	only     bool   // it is always a stream
+	noEvents bool   // a stream has no form of server-sent events
 	resumes  bool   // Last-Event-ID goes on with the stream
 	statuses []int  // of failures that not every operation has
 	handler  handler
@@ -258,6 +260,8 @@ func rawIn(e endpoint) endpoint { e.raw = "in"; return e }
 
 func ofService(e endpoint) endpoint { e.service = true; return e }
 
+func ofGuard(e endpoint) endpoint { e.guarded = true; return e }
+
 // repeatable takes an Idempotency-Key.
 func repeatable(e endpoint) endpoint { e.once = true; return e }
 
@@ -284,6 +288,10 @@ func location(v any) string {
 		return at("forks", v.Name)
 	case *api.SandboxSnapshot:
 		return at("snapshots", v.ID)
+	case *api.Principal:
+		return at("principals", v.Name)
+	case *api.Secret:
+		return at("secrets", v.Name)
 	case *api.Bucket:
 		return at("buckets", v.Name)
 	}

@@ -178,9 +178,3 @@ func (s *server) node(_ http.ResponseWriter, r *request) (any, error) {
 	}
 	return nil, errs.Msg(errs.NotFound, "node", clip(r.name()), "no such node")
 }
-
-// me tells who the caller is.
-func (s *server) me(_ http.ResponseWriter, r *request) (any, error) {
-	p := r.caller.Principal
-	return &p, nil
-}

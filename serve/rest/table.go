@@ -15,7 +15,7 @@ func t[T any]() reflect.Type { return reflect.TypeFor[T]() }
 // tableOf returns all operations.
 func (s *server) tableOf() []route {
 	var all []route
-	for _, part := range [][]route{s.serverRoutes(), s.bucketRoutes(), s.templateRoutes(), s.sandboxRoutes(), s.forkRoutes(), s.insideRoutes(), s.otherRoutes()} {
+	for _, part := range [][]route{s.serverRoutes(), s.bucketRoutes(), s.templateRoutes(), s.sandboxRoutes(), s.forkRoutes(), s.insideRoutes(), s.otherRoutes(), s.peopleRoutes()} {
 		all = append(all, part...)
 	}
 	return all
@@ -29,8 +29,9 @@ func (s *server) serverRoutes() []route {
 		{"GET /v1/usage", "storeUsage", "What the whole store takes", nil, endpoint{status: 200, out: t[api.StoreUsage](), handler: s.storeUsage}},
 		{"POST /v1/gc", "collect", "Collect what nothing refers to", nil, endpoint{status: 200, in: t[struct{}](), out: t[api.GCResult](), handler: s.gc}},
 		{"POST /v1/fsck", "check", "Check the store", nil, endpoint{status: 200, in: t[api.Fsck](), out: t[api.FsckResult](), item: t[api.None](), stream: lines, handler: s.fsck}},
-		{"GET /v1/keys", "listKeys", "List the access keys", paging, plain(nil, t[api.Keys](), 200, s.listKeys)},
+		{"GET /v1/keys", "listKeys", "List access keys", append([]param{{name: "principal", about: "only this one's"}}, paging...), plain(nil, t[api.Keys](), 200, s.listKeys)},
 		{"POST /v1/keys", "createKey", "Make an access key, whose secret is told this once", nil, secretly(repeatable(plain(t[api.CreateKey](), t[api.Key](), 201, s.createKey)))},
+		{"POST /v1/keys/{id}/rotate", "rotateKey", "Give an access key a new secret", nil, ofGuard(plain(t[struct{}](), t[api.Key](), 200, s.rotateKey))},
 		{"DELETE /v1/keys/{id}", "revokeKey", "End an access key", nil, endpoint{status: 204, handler: s.revokeKey}},
 		{"GET /v1/exec", "exec", "Run a command over buckets, on a WebSocket", nil, endpoint{status: 101, stream: socket, handler: s.exec}},
 	}
@@ -202,6 +203,28 @@ func (s *server) otherRoutes() []route {
 			return c.PutMounts(ctx, who, m)
 		})},
 		{"GET /v1/principals/{name}/usage", "principalUsage", "What a principal's sandboxes used so far", nil, found(c.PrincipalUsage)},
-		{"GET /v1/me", "me", "Who the caller is", nil, ofService(plain(nil, t[api.Principal](), 200, s.me))},
+	}
+}
+
+func (s *server) peopleRoutes() []route {
+	return []route{
+		{"GET /v1/me", "me", "Who the caller is", nil, plain(nil, t[api.Principal](), 200, s.me)},
+		{"GET /v1/principals", "listPrincipals", "List principals by name", paged(), ofGuard(plain(nil, t[api.Principals](), 200, s.listPrincipals))},
+		{"GET /v1/principals/{name}", "principal", "Describe a principal", nil, ofGuard(plain(nil, t[api.Principal](), 200, s.getPrincipal))},
+		{"PUT /v1/principals/{name}", "putPrincipal", "Make a principal: 201; or change it: 200", nil,
+			ofGuard(endpoint{status: 200, also: 201, in: t[api.Principal](), out: t[api.Principal](), handler: s.putPrincipal})},
+		{"DELETE /v1/principals/{name}", "deletePrincipal", "Delete a principal and its keys", nil, ofGuard(plain(nil, nil, 204, s.deletePrincipal))},
+		{"GET /v1/secrets", "listSecrets", "List secrets by name, without their values", paged(), ofGuard(plain(nil, t[api.Secrets](), 200, s.listSecrets))},
+		{"GET /v1/secrets/{name}", "secret", "Describe a secret, without its values", nil, ofGuard(plain(nil, t[api.Secret](), 200, s.getSecret))},
+		{"PUT /v1/secrets/{name}", "putSecret", "Make a secret: 201; or replace all its values: 200", nil,
+			ofGuard(endpoint{status: 200, also: 201, in: t[api.Secret](), out: t[api.Secret](), handler: s.putSecret})},
+		{"DELETE /v1/secrets/{name}", "deleteSecret", "Delete a secret", nil, ofGuard(plain(nil, nil, 204, s.deleteSecret))},
+		{"GET /v1/audit", "audit", "Decisions, oldest first; as lines of JSON, all of them", []param{
+			{name: "after", kind: numeric, about: "the position after which it begins"}, limitParam,
+			{name: "principal", about: "only this one's"}, {name: "action", about: "only this verb, or those that begin with what stands before a *"},
+			{name: "thing", about: "only about this, KIND/ID, or those that begin with what stands before a *"}, {name: "request", about: "only of this request"},
+			{name: "allowed", kind: boolean, about: "only what was allowed, or refused"},
+		}, ofGuard(endpoint{status: 200, out: t[api.Audit](), item: t[api.AuditEntry](), stream: feeds, noEvents: true, handler: s.audit})},
+		{"GET /v1/audit/verify", "verifyAudit", "Check the chain of the audit log", nil, ofGuard(plain(nil, t[api.AuditCheck](), 200, s.verifyAudit))},
 	}
 }
