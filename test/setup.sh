@@ -105,8 +105,8 @@ miniogo() {
 	folder "miniogo-${version#v}" miniogo_build "${version#v}"
 }
 
-python_build() {
-	say "installing aws-cli, boto3 and s3cmd into $cache (from PyPI)"
+# venv makes a Python environment of $dir.
+venv() {
 	python3 -m venv "$dir" >/dev/null 2>&1 || {
 		rm -rf "$dir"
 		[ "$(id -u)" = 0 ] || die "python3 has no venv module: run 'apt-get install python3-venv' as root, then run again"
@@ -115,6 +115,11 @@ python_build() {
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv >/dev/null
 		python3 -m venv "$dir"
 	}
+}
+
+python_build() {
+	say "installing aws-cli, boto3 and s3cmd into $cache (from PyPI)"
+	venv
 	"$dir/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$here/e2e/python/requirements.txt"
 	# Scripts name their interpreter by its absolute path, which changes when the folder gets its name.
 	grep -rlIF "$dir" "$dir/bin" "$dir/pyvenv.cfg" | xargs -r sed -i "s|$dir|$cache/$1|g"
@@ -124,6 +129,21 @@ python() {
 	local name
 	name=python-$(digest "$here/e2e/python/requirements.txt")
 	folder "$name" python_build "$name"
+}
+
+# What the SDK for Python is tested with: an environment of tools, and their packages, from which the tests install without the network.
+sdk_python_build() {
+	say "installing what tests the Python SDK into $cache (from PyPI)"
+	venv
+	"$dir/bin/python" -m pip download --quiet --disable-pip-version-check --requirement "$here/sdk/python/requirements.txt" --dest "$dir/wheels"
+	"$dir/bin/python" -m pip install --quiet --disable-pip-version-check --no-index --find-links "$dir/wheels" --requirement "$here/sdk/python/requirements.txt"
+	grep -rlIF "$dir" "$dir/bin" "$dir/pyvenv.cfg" | xargs -r sed -i "s|$dir|$cache/$1|g"
+}
+sdk-python() {
+	debian python3 python3 python3-venv
+	local name
+	name=sdk-python-$(digest "$here/sdk/python/requirements.txt")
+	folder "$name" sdk_python_build "$name"
 }
 
 js_build() {
@@ -154,10 +174,10 @@ ssh() {
 }
 
 command -v go >/dev/null 2>&1 || die "Go is missing: AgentRun is built with it"
-[ $# -gt 0 ] || set -- python js ssh versitygw miniogo rclone
+[ $# -gt 0 ] || set -- python js ssh versitygw miniogo rclone sdk-python
 for tool in "$@"; do
 	case $tool in
-	versitygw | rclone | miniogo | python | js | ssh | just-bash) "$tool" ;;
+	versitygw | rclone | miniogo | python | js | ssh | just-bash | sdk-python) "$tool" ;;
 	*) die "no such tool: $tool" ;;
 	esac
 done

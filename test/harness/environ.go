@@ -9,5 +9,8 @@ import (
 // this is.
 func Environ(home string) []string { return clean(home, filepath.Join(home, ".config")) }
 
+// ClientEnv returns the environment of a program whose home folder this is, of the user who started the server.
+func (s *Server) ClientEnv(home string) []string { return clean(home, s.config) }
+
 // FreePort returns a loopback address, host and port, that nothing listens on.
 func FreePort(t testing.TB) string { return freePort(t) }

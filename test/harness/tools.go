@@ -58,7 +58,7 @@ func digest(t testing.TB, file string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Tool returns the path of an installed program: versitygw, rclone, miniogo, aws, python, s3cmd or tigris.
+// Tool returns the path of an installed program: versitygw, rclone, miniogo, aws, python, s3cmd, sdk-python or tigris.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	var path, setup string
@@ -69,6 +69,8 @@ func Tool(t testing.TB, name string) string {
 		setup, path = name, filepath.Join("miniogo-"+MinioGoVersion(t), "bin", name)
 	case "aws", "python", "s3cmd":
 		setup, path = "python", filepath.Join("python-"+digest(t, "test/e2e/python/requirements.txt"), "bin", name)
+	case "sdk-python":
+		setup, path = name, filepath.Join(name+"-"+digest(t, "test/sdk/python/requirements.txt"), "bin", "python")
 	case "tigris":
 		setup, path = "js", filepath.Join("js-"+digest(t, "test/e2e/js/package-lock.json"), "node_modules", ".bin", name)
 	default:
