@@ -113,6 +113,7 @@ func (a *app) fail(err error) int {
 		if !a.inRun {
 			p.Kind = errs.Invalid.String()
 		}
+		p.Type = api.ProblemType + strings.ReplaceAll(p.Kind, " ", "-")
 		var e *client.Error
 		if errors.As(err, &e) {
 			p.Merge = e.Problem.Merge
