@@ -326,9 +326,31 @@ func (l *trail) load(ctx context.Context) error {
 		if l.head, err = l.openHead(value); err != nil {
 			return err
 		}
+		if err = l.checkEnd(ctx, &l.head); err != nil {
+			return err
+		}
 		l.sealed = value
 	}
 	l.known = true
+	return nil
+}
+
+// checkEnd sees that the newest entry is the one that the head says, or else has the head keep that it isn't: what is appended might hide it.
+func (l *trail) checkEnd(ctx context.Context, h *head) error {
+	newest := h.First - 1
+	r := kv.Range{Start: []byte(entryPrefix), End: kv.PrefixEnd([]byte(entryPrefix)), Reverse: true}
+	err := l.kv.Scan(ctx, r, func(key, _ []byte) error {
+		if len(key) == len(entryPrefix)+8 {
+			newest = binary.BigEndian.Uint64(key[len(entryPrefix):])
+		}
+		return kv.Stop
+	})
+	if err != nil {
+		return errs.New(errs.KindOf(err), "audit log", "", err)
+	}
+	if newest != h.Seq && h.Broken == 0 {
+		h.Broken = min(newest, h.Seq) + 1
+	}
 	return nil
 }
 

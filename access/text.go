@@ -72,23 +72,21 @@ func clean(who *Caller, s string, n int) string {
 	return printable(redact(s), n)
 }
 
-// redact takes out what looks like the secret of a token: secretLen or more characters of its alphabet behind a dot.
+// redact takes out what looks like the secret of a key: secretLen or more characters of its alphabet.
 func redact(s string) string {
-	for from := 0; ; {
-		dot := strings.IndexByte(s[from:], '.')
-		if dot < 0 {
-			return s
-		}
-		begin := from + dot + 1
+	for begin := 0; begin < len(s); begin++ {
 		end := begin
 		for end < len(s) && (s[end] >= 'a' && s[end] <= 'z' || s[end] >= '2' && s[end] <= '7') {
 			end++
 		}
 		if end-begin >= secretLen {
-			s = s[:begin] + "[secret]" + s[end:]
+			const mark = "[secret]"
+			s = s[:begin] + mark + s[end:]
+			end = begin + len(mark)
 		}
-		from = begin
+		begin = end
 	}
+	return s
 }
 
 // printable returns a text fit for a line: at most n bytes, whole characters, each that has no place in a line replaced by '?'.
