@@ -64,6 +64,7 @@ func (p *Process) enter(phase int32) {
 	if p.rest.Load() == untouched {
 		phase = rests
 	}
+	p.computed(p.sb.age())
 	p.phase.Store(phase)
 	p.sb.noteFreeze()
 }
@@ -77,6 +78,7 @@ func (p *Process) leave() {
 		p.phase.Store(active)
 		ch, ask := p.held()
 		if ch == nil {
+			p.goesOn()
 			return
 		}
 		p.enter(waits)

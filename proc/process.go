@@ -74,8 +74,9 @@ type Process struct {
 	cloner  atomic.Bool  // prog is a Cloner
 	limited atomic.Bool  // writes look at rlimits
 
-	stepped int           // since Share was last called; the program's own goroutine's
-	slice   time.Duration // when the present slice of computing began, likewise
+	stepped int          // since Share was last called; the program's own goroutine's
+	slice   atomic.Int64 // when it went on, in nanoseconds since the sandbox was started
+	owed    atomic.Int64 // nanoseconds that it has computed and not paid
 
 	memMu   sync.Mutex
 	memory  int64 // charged
@@ -180,6 +181,7 @@ func (p *Process) Fork() (*Process, error) {
 	if err := p.gate(); err != nil {
 		return nil, err
 	}
+	p.turn(p.sb.age())
 	p.mu.Lock()
 	c := &Process{sb: p.sb, args: p.args, env: p.env, cwd: p.cwd, umask: p.umask, cred: p.cred, disp: p.disp, rlimits: p.rlimits}
 	p.mu.Unlock()
@@ -223,6 +225,7 @@ func (p *Process) Start(prog Program) {
 func (p *Process) launch(prog Program) {
 	go func() {
 		defer p.sb.end()
+		p.goesOn()
 		status := 126
 		stop := context.AfterFunc(p.ctx, func() {
 			t := time.NewTimer(grace)
@@ -240,6 +243,7 @@ func (p *Process) launch(prog Program) {
 				status = 128 + SIGABRT
 			}
 			p.uncharge()
+			p.pay(p.sb.age())
 			p.finish(status)
 			stop()
 		}()

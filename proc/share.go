@@ -5,47 +5,66 @@ import (
 	"time"
 )
 
-// One sandbox must not take all processors: programs that count steps compute for a slice of time, then let others in, and
-// together they use no more than all processors but one (one, where there is only one). A little may be saved up.
+// One sandbox must not take all processors. What its processes compute is added up: from when one goes on until it waits
+// or has ended. Together they may use all processors but one (one, where there is only one), and save up a little; past
+// that, those that fork or compute for long wait for their turn, one after the other.
 const (
 	shareSteps = 64 // between two looks at the clock
 	shareSlice = time.Millisecond
 	shareBurst = 5 * time.Millisecond
-	shareWait  = 20 * time.Millisecond // at most, at once
 )
 
 // Share is for programs that compute for long, called by the program's own goroutine now and then: it waits while the
-// sandbox's other processes have used up its part of the machine. Step does so, too.
+// sandbox's other processes have used up its part of the machine. Step and Fork do so, too.
 func (p *Process) Share() {
-	s := p.sb
-	now := time.Since(s.started)
-	spent := now - p.slice
-	if spent < shareSlice {
-		return
+	now := p.sb.age()
+	if p.owed.Load()+int64(now)-p.slice.Load() >= int64(shareSlice) {
+		p.turn(now)
 	}
-	p.slice = now
-	if spent > 4*shareSlice {
-		spent = shareSlice // most of it was waiting
+}
+
+// age is the time for which the sandbox has been there.
+func (s *Sandbox) age() time.Duration { return time.Since(s.started) }
+
+// goesOn says that the process begins to compute.
+func (p *Process) goesOn() { p.slice.Store(int64(p.sb.age())) }
+
+// computed adds up what the process has computed since it went on.
+func (p *Process) computed(now time.Duration) {
+	spent := int64(now) - p.slice.Swap(int64(now))
+	if spent > int64(4*shareSlice) {
+		spent = int64(shareSlice) // most of it was waiting
 	}
+	p.owed.Add(spent)
+}
+
+// pay charges what the process has computed to its sandbox, and returns when that much is its part of the machine.
+func (p *Process) pay(now time.Duration) (due time.Duration) {
+	p.computed(now)
+	s, owed := p.sb, p.owed.Swap(0)
 	for {
 		used := s.shared.Load()
-		next := max(used, int64(now-shareBurst)) + int64(spent)/int64(s.processors)
-		if !s.shared.CompareAndSwap(used, next) {
-			continue
+		next := max(used, int64(now-shareBurst)) + owed/int64(s.processors)
+		if s.shared.CompareAndSwap(used, next) {
+			return time.Duration(next)
 		}
-		if wait := time.Duration(next) - now; wait > 0 {
-			t := time.NewTimer(min(wait, shareWait))
-			defer t.Stop()
-			select {
-			case <-t.C:
-			case <-p.ctx.Done():
-			}
-			p.slice = time.Since(s.started)
-		} else {
-			runtime.Gosched()
-		}
+	}
+}
+
+// turn pays, and waits until that is the sandbox's part.
+func (p *Process) turn(now time.Duration) {
+	wait := p.pay(now) - now
+	if wait <= 0 {
+		runtime.Gosched()
 		return
 	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-p.ctx.Done():
+	}
+	p.goesOn()
 }
 
 // shareOf is the number of processors that one sandbox may keep busy.

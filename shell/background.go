@@ -13,16 +13,15 @@ import (
 
 // background runs stmt & as a job.
 func (sh *Shell) background(s *syntax.Stmt) {
-	fg := *s
-	fg.Background, fg.Disown, fg.Coprocess = false, false, false
 	c, isPipe := s.Cmd.(*syntax.BinaryCmd)
 	isPipe = isPipe && (c.Op == syntax.Pipe || c.Op == syntax.PipeAll) && len(s.Redirs) == 0 && !s.Negated
 	var g group
-	texts := []string{sh.commandText(&fg)}
+	var texts []string
 	if isPipe {
 		g = *sh.startPipeline(c, true)
 		texts = g.texts
 	} else if child, sub := sh.fork(); child != nil {
+		texts = []string{sh.jobText(s)}
 		sh.aside(child, true, s)
 		g.add(sh, child, false)
 		sub.noerr = 0

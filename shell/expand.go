@@ -33,10 +33,30 @@ func (e *expander) add(s string, q bool) {
 	}
 	e.has = true
 	if n := len(e.cur); n > 0 && e.cur[n-1].q == q {
-		e.cur[n-1].s += s
+		e.cur[n-1].s = join(e.cur[n-1].s, s)
 		return
 	}
 	e.cur = append(e.cur, frag{s, q})
+}
+
+// joinPart is how much is copied at once. Nothing can stop a goroutine within a copy, and now and then all must stop.
+const joinPart = 256 << 10
+
+// join is a + b.
+func join(a, b string) string {
+	if len(a)+len(b) < 2*joinPart {
+		return a + b
+	}
+	var all strings.Builder
+	all.Grow(len(a) + len(b))
+	for _, s := range [2]string{a, b} {
+		for len(s) > 0 {
+			n := min(len(s), joinPart)
+			all.WriteString(s[:n])
+			s = s[n:]
+		}
+	}
+	return all.String()
 }
 
 func (e *expander) finish() {

@@ -45,6 +45,22 @@ func (sh *Shell) commandText(n syntax.Node) string {
 	return sh.nodeText(n)
 }
 
+// jobText is how a list of jobs shows a statement. A loop may start many.
+func (sh *Shell) jobText(s *syntax.Stmt) string {
+	if sh.unit != nil {
+		if text, ok := sh.unit.texts.Load(s); ok {
+			return text.(string)
+		}
+	}
+	plain := *s
+	plain.Background, plain.Disown, plain.Coprocess = false, false, false
+	text := sh.commandText(&plain)
+	if sh.unit != nil {
+		sh.unit.texts.Store(s, text)
+	}
+	return text
+}
+
 func (p *cmdPrinter) lone(s *syntax.Stmt) string {
 	p.b.WriteString(p.stmt(s, 0))
 	p.flushDocs("")

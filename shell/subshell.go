@@ -161,7 +161,7 @@ func (sh *Shell) startPipeline(c *syntax.BinaryCmd, background bool) *group {
 	n := len(stages)
 	if background {
 		for i := n - 1; i >= 0; i-- {
-			g.texts = append(g.texts, sh.commandText(stages[i]))
+			g.texts = append(g.texts, sh.jobText(stages[i]))
 		}
 	}
 	lastHere := sh.shopts.get("lastpipe") && !sh.controls() && !background

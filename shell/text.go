@@ -3,6 +3,7 @@ package shell
 import (
 	"bytes"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -36,6 +37,7 @@ type unit struct {
 	word  *syntax.Word // instead of stmts: text that was read as a word,
 	mode  wordMode     // in this mode
 	flags uint8        // what the text's meaning depends on
+	texts sync.Map     // of statements in it that have been jobs: *syntax.Stmt to string. All that does change
 }
 
 func newTextReader(text string, base int) *textReader {

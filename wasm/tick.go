@@ -123,6 +123,7 @@ func (in *Instance) look(v uint64) {
 		in.checkEnd()
 	}
 	in.checkSignals()
+	in.p.Share()
 	runtime.Gosched()
 	in.resume()
 }
