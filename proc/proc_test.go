@@ -379,6 +379,18 @@ func TestLimits(t *testing.T) {
 		if err != syscall.EAGAIN || n != 10 {
 			t.Errorf("processes: %d, %v", n, err)
 		}
+		// Once there is room, it lasts a moment until processes can fork again.
+		c := p.Children()[0]
+		p.Signal(c.Pid(), proc.SIGKILL)
+		p.Wait(c)
+		for err != nil {
+			if err = p.Sleep(time.Millisecond); err == nil {
+				_, err = p.Spawn(proc.Spawn{Args: []string{"nap"}})
+			}
+			if err != nil && err != syscall.EAGAIN {
+				t.Fatal(err)
+			}
+		}
 		return 0
 	})
 	s2 := sandbox(t, proc.Limits{OutputBytes: 1000, Steps: 100})

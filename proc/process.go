@@ -135,6 +135,10 @@ func (s *Sandbox) NewProcess(r Root) (*Process, error) {
 	return p, nil
 }
 
+// fullFor is how long no process of a sandbox can fork that has had too many. A fork bomb whose processes start others and
+// end would go on for ever at the limit, each taking the place of another: so all of them fail, and it is over.
+const fullFor = 100 * time.Millisecond
+
 // register gives p a pid and enters it into the tables, once the sandbox isn't frozen. The number of processes is
 // limited: EAGAIN, as fork says.
 func (s *Sandbox) register(p *Process, parent *Process) error {
@@ -146,6 +150,10 @@ func (s *Sandbox) register(p *Process, parent *Process) error {
 	}
 	if len(s.procs) >= s.limits.Processes {
 		s.exceed("processes")
+		s.full = s.age() + fullFor
+		return syscall.EAGAIN
+	}
+	if parent != nil && s.age() < s.full {
 		return syscall.EAGAIN
 	}
 	for s.procs[s.nextPid] != nil {

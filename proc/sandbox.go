@@ -105,6 +105,7 @@ type Sandbox struct {
 	mu      sync.Mutex
 	procs   map[int]*Process
 	nextPid int
+	full    time.Duration // up to this age of the sandbox no process can fork
 	closed  bool
 	running int           // programs that haven't returned
 	idle    chan struct{} // closed when closed and running is 0

@@ -33,27 +33,31 @@ func (e *expander) add(s string, q bool) {
 	}
 	e.has = true
 	if n := len(e.cur); n > 0 && e.cur[n-1].q == q {
-		e.cur[n-1].s = join(e.cur[n-1].s, s)
+		e.cur[n-1].s = e.sh.concat(e.cur[n-1].s, s)
 		return
 	}
 	e.cur = append(e.cur, frag{s, q})
 }
 
-// joinPart is how much is copied at once. Nothing can stop a goroutine within a copy, and now and then all must stop.
-const joinPart = 256 << 10
+// copyPart is how much is copied at once. Nothing can stop a goroutine within a copy, and now and then all must stop.
+const (
+	copyPart    = 256 << 10
+	stepsOfPart = 32
+)
 
-// join is a + b.
-func join(a, b string) string {
-	if len(a)+len(b) < 2*joinPart {
+// concat is a + b.
+func (sh *Shell) concat(a, b string) string {
+	if len(a)+len(b) < 2*copyPart {
 		return a + b
 	}
 	var all strings.Builder
 	all.Grow(len(a) + len(b))
 	for _, s := range [2]string{a, b} {
 		for len(s) > 0 {
-			n := min(len(s), joinPart)
+			n := min(len(s), copyPart)
 			all.WriteString(s[:n])
 			s = s[n:]
+			sh.mayGoOn(stepsOfPart)
 		}
 	}
 	return all.String()

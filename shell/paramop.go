@@ -34,7 +34,20 @@ func (sh *Shell) charCount(s string) int {
 	if sh.bytes {
 		return len(s)
 	}
-	return runeCount(s)
+	n := 0
+	for len(s) > copyPart {
+		cut := copyPart
+		for cut > copyPart-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		if !utf8.RuneStart(s[cut]) {
+			cut = copyPart // in the midst of bytes that are no character's
+		}
+		n += runeCount(s[:cut])
+		s = s[cut:]
+		sh.mayGoOn(stepsOfPart)
+	}
+	return n + runeCount(s)
 }
 
 func (sh *Shell) charSlice(s string, from, to int64) string {

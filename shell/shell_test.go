@@ -2,8 +2,10 @@ package shell
 
 import (
 	"context"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"agentrun.dev/proc"
 	"agentrun.dev/vfs"
@@ -33,6 +35,31 @@ func inShell(t testing.TB, f func(sh *Shell)) {
 		t.Errorf("the shell ended with %d", p.Status())
 	}
 	s.Close(context.Background())
+}
+
+// Large strings are copied and counted in parts.
+func TestLargeStrings(t *testing.T) {
+	inShell(t, func(sh *Shell) {
+		sh.bytes = false
+		pieces := []string{"a", "é", "€", "😀", "\x80", "\xbf\x80\xbf", "\xf0\x9f", "\xc3"}
+		r := rand.New(rand.NewPCG(1, 2))
+		for range 50 {
+			var b strings.Builder
+			b.WriteString(strings.Repeat("x", copyPart-r.IntN(8)))
+			for range 8 + r.IntN(20) {
+				b.WriteString(pieces[r.IntN(len(pieces))])
+			}
+			b.WriteString(strings.Repeat("é", copyPart))
+			s := b.String()
+			if n, want := sh.charCount(s), utf8.RuneCountInString(s); n != want {
+				t.Fatalf("%d characters, want %d, around %q", n, want, s[copyPart-8:copyPart+8])
+			}
+			at := r.IntN(len(s))
+			if sh.concat(s[:at], s[at:]) != s {
+				t.Fatalf("a string of %d bytes isn't its parts up to %d and from there", len(s), at)
+			}
+		}
+	})
 }
 
 func TestPattern(t *testing.T) {
