@@ -15,6 +15,7 @@ import (
 	"agentrun.dev/command/git"
 	"agentrun.dev/command/grep"
 	"agentrun.dev/command/jq"
+	"agentrun.dev/command/make"
 	"agentrun.dev/command/network"
 	"agentrun.dev/command/openssl"
 	"agentrun.dev/command/pager"
@@ -105,6 +106,7 @@ var list = []Command{
 	{"getent", system.Getent},
 	{"getopt", coreutils.Getopt},
 	{"git", git.Git},
+	{"gmake", make.Make},
 	{"grep", grep.Grep},
 	{"groups", coreutils.Groups},
 	{"gunzip", compress.Gunzip},
@@ -136,6 +138,7 @@ var list = []Command{
 	{"lsof", system.Absent("look at /proc/PID/fd")},
 	{"lzcat", compress.Lzcat},
 	{"lzma", compress.Lzma},
+	{"make", make.Make},
 	{"mawk", awk.Awk},
 	{"md5sum", coreutils.Md5sum},
 	{"merge", world.Merge},

@@ -216,7 +216,21 @@ plain, -1, -a, -A :: touch b a .h; ls; ls -A => a\nb\n.h\na\nb
 -R, -H, -L :: mkdir d; touch d/f; ls -R; ln -s d l; ls -H l; ls -L l => .:\nd\n\n./d:\nf\nf\nf
 = m4 ! not built in
 = mailx ! no mail
-= make ! not built in; a script, or a guest's build tool
+= make
+targets, prerequisites, recipes :: printf 'all: a b\n\t@cat a b\na:\n\t@echo one >a\nb: a\n\t@echo two >b\n' >Makefile; make; make => one\ntwo\none\ntwo
+-f, - :: printf 'x: ; @echo hi\n' >m; make -f m; make -f - <m => hi\nhi
+-n, -s :: printf 'x:\n\techo hi\n' >Makefile; make -n; make -s => echo hi\nhi
+-i, -k, - prefix :: printf 'x: y z\ny:\n\tfalse\nz:\n\t@echo z\n' >Makefile; make -k 2>/dev/null | tail -1; make -i 2>/dev/null | tail -1; printf 'x:\n\t-@false\n\t@echo on\n' >Makefile; make 2>/dev/null => z\nz\non
+-q, -t :: printf 'x: y\n\tcp y x\n' >Makefile; echo 1 >y; make -q; echo $?; make -t; make -q; echo $? => 1\ntouch x\n0
+-e, macros, command line :: printf 'A = file\nx:\n\t@echo $(A)\n' >Makefile; make; A=env make; A=env make -e; make A=line => file\nfile\nenv\nline
+-p, -r :: printf 'A = b\n' >Makefile; make -p 2>/dev/null | grep -c '^A = b'; make -r x.o 2>/dev/null; echo $? => 1\n2
+-S :: printf 'x: y z\ny:\n\t@false\nz:\n\t@echo z\n' >Makefile; make -k -S 2>/dev/null | grep -c z; true => 0
+$@ $< $? $* $% D F :: mkdir d; touch d/a.c; printf 'd/a.o: d/a.c\n\t@echo $@ $< $? $(@D) $(@F)\n.SUFFIXES: .c .q\n.c.q:\n\t@echo $* $<\n' >Makefile; make; make d/a.q => d/a.o d/a.c d/a.c d a.o\nd/a d/a.c
+inference rules, .SUFFIXES :: printf '.SUFFIXES: .in .out\n.in.out:\n\t@cp $< $@\n' >Makefile; echo x >f.in; make f.out; cat f.out => x
+.PHONY .SILENT .IGNORE .PRECIOUS .DEFAULT .POSIX :: printf '.POSIX:\n.SILENT: x\n.IGNORE: x\n.DEFAULT:\n\t@echo d $@\nx: y\n\tfalse\n\techo x\n' >Makefile; make 2>/dev/null => d y\nx
+include and assignments with += ?= ::= != :: echo 'I = inc' >i.mk; printf 'include i.mk\nA ::= a\nA += b\nB ?= c\nC != echo s\nx: ; @echo $(I) $(A) $(B) $(C)\n' >Makefile; make => inc a b c s
+subst references, $$ :: printf 'S = a.c b.c\nx: ; @echo $(S:.c=.o) $$((1+1))\n' >Makefile; make => a.o b.o 2
+MAKEFLAGS, $(MAKE) :: printf 'x:\n\t@$(MAKE) y\ny:\n\techo hi\n' >Makefile; make -s --no-print-directory => hi
 = man ! every command has --help
 = mesg
 status :: mesg =~ [2]
