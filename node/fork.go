@@ -106,7 +106,7 @@ func (s *Sandbox) forkNow(ctx context.Context, ids []engine.Identity, o ForkOpti
 	short, cancel := context.WithTimeout(ctx, freezeTimeout)
 	defer cancel()
 	cut := ids[0].ID + "-cut"
-	image, volumes, err := engine.Capture(short, s.in, s.volumes, cut, engine.FreezeOptions{Kill: o.Kill})
+	image, volumes, err := s.capture(short, cut, engine.FreezeOptions{Kill: o.Kill})
 	if err != nil {
 		return nil, err
 	}

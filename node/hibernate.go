@@ -104,7 +104,7 @@ func (s *Sandbox) save(ctx context.Context) (err error) {
 	}
 	// The cut of an earlier sleep may still be there, should its deletion have failed.
 	about := asleep{Spec: s.spec, Hosted: s.hosted, Epoch: s.epoch, Claimed: s.claimed.Load(), Bases: s.bases, Since: time.Now().UTC(), Cut: s.id + "-" + newID()[32:]}
-	image, cut, err := engine.Capture(short, s.in, s.volumes, about.Cut, engine.FreezeOptions{})
+	image, cut, err := s.capture(short, about.Cut, engine.FreezeOptions{})
 	if err != nil {
 		return err
 	}

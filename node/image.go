@@ -195,7 +195,7 @@ func (l *local) build(ctx context.Context, b Build, log io.Writer) (im *image, e
 	defer s.mu.Unlock()
 	short, cancel := context.WithTimeout(ctx, freezeTimeout)
 	defer cancel()
-	cold, cut, err := engine.Capture(short, s.in, s.volumes, about.Cut, engine.FreezeOptions{})
+	cold, cut, err := s.capture(short, about.Cut, engine.FreezeOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +303,7 @@ func (n *Node) warm(ctx context.Context, im *image) (err error) {
 	}
 	short, cancel := context.WithTimeout(ctx, freezeTimeout)
 	defer cancel()
-	warm, cut, err := engine.Capture(short, s.in, s.volumes, s.id[:18]+"-warm", engine.FreezeOptions{})
+	warm, cut, err := s.capture(short, s.id[:18]+"-warm", engine.FreezeOptions{})
 	if err != nil {
 		return err
 	}

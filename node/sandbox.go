@@ -154,7 +154,11 @@ func (s *Sandbox) End(ctx context.Context) error {
 func (s *Sandbox) drop(ctx context.Context) error {
 	var all []error
 	if s.in != nil {
-		all = append(all, s.in.Stop(ctx))
+		err := s.in.Stop(ctx)
+		all = append(all, err)
+		if err == nil {
+			s.calls.end()
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
