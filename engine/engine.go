@@ -12,6 +12,7 @@ package engine
 import (
 	"context"
 	"io"
+	"net"
 	"time"
 
 	"agentrun.dev/command/services"
@@ -168,6 +169,13 @@ type Mounter interface {
 	// Mount mounts a volume at a path where none is: there, it is errs.Conflict.
 	Mount(ctx context.Context, v Volume) error
 	Unmount(ctx context.Context, path string) error
+}
+
+// Dialer is implemented by instances with servers that can be connected to from outside.
+type Dialer interface {
+	// Dial connects to a server inside that listens on a TCP port, of whichever address of the sandbox. errs.Unavailable is that
+	// none does. In a fork the connection is reset; here it lives until either side closes it or the instance stops.
+	Dial(ctx context.Context, port int) (net.Conn, error)
 }
 
 // Attacher is implemented by instances in which a command that was captured with the image can be taken up again: its output

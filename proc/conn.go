@@ -1,22 +1,28 @@
 package proc
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"agentrun.dev/vfs"
 )
 
 // Conn is a connection to a server inside of a sandbox as somebody has it who isn't a process. It implements net.Conn.
 type Conn struct {
 	k           *socket
+	release     func() error
+	done        atomic.Bool
 	read, write deadline
 }
 
-func newConn(k *socket) *Conn { return &Conn{k: k} }
+func newConn(k *socket) *Conn { return &Conn{k: k, release: k.Close} }
 
 // Read implements net.Conn.
 func (c *Conn) Read(b []byte) (int, error) {
@@ -51,17 +57,10 @@ func (c *Conn) do(d *deadline, call func(waiter) (int, error)) (int, error) {
 }
 
 func (c *Conn) failed(op string, err error) error {
-	if err == syscall.EBADF || err == syscall.EPIPE && c.isClosed() {
+	if err == syscall.EBADF || err == syscall.EPIPE && c.done.Load() {
 		err = net.ErrClosed
 	}
 	return &net.OpError{Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
-}
-
-func (c *Conn) isClosed() bool {
-	n := &c.k.sb.net
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return c.k.state == closed
 }
 
 // CloseWrite tells the other side that no more comes.
@@ -71,10 +70,10 @@ func (c *Conn) CloseWrite() error { return c.k.shutdown(false, true) }
 func (c *Conn) Close() error {
 	c.read.set(time.Time{})
 	c.write.set(time.Time{})
-	if err := c.k.Close(); err != nil {
+	if c.done.Swap(true) {
 		return net.ErrClosed
 	}
-	return nil
+	return c.release()
 }
 
 // LocalAddr implements net.Conn.
@@ -160,4 +159,44 @@ func (d *deadline) set(t time.Time) {
 		over := d.over
 		d.timer = time.AfterFunc(wait, func() { close(over) })
 	}
+}
+
+// connFile is a connection to somewhere outside as an open file.
+type connFile struct {
+	*Input
+	conn net.Conn
+	stop func() bool
+}
+
+// OpenConn makes a connection with somewhere outside an open file of the process, which ends with it, at the lowest free
+// descriptor. In copies of the sandbox it is reset. Errors: EMFILE.
+func (p *Process) OpenConn(c net.Conn) (vfs.File, error) {
+	f := &connFile{Input: NewInput(c, false), conn: c, stop: context.AfterFunc(p.ctx, func() { c.Close() })}
+	d := newDescription(f)
+	fd, err := p.fds.add(d, 0, true)
+	if err != nil {
+		return nil, err
+	}
+	return p.handle(fd, d), nil
+}
+
+func (f *connFile) Flags() int                  { return syscall.O_RDWR }
+func (f *connFile) Write(b []byte) (int, error) { return f.writeIntr(b, waiter{}) }
+func (f *connFile) writeIntr(b []byte, _ waiter) (int, error) {
+	n, err := f.conn.Write(b)
+	if err != nil {
+		err = syscall.EPIPE
+	}
+	return n, err
+}
+
+func (f *connFile) Attr() (vfs.Attr, error) {
+	return vfs.Attr{Ino: 4, Mode: vfs.ModeSocket | 0o777, Nlink: 1}, nil
+}
+
+// Close implements vfs.File.
+func (f *connFile) Close() error {
+	f.stop()
+	f.conn.Close()
+	return nil
 }

@@ -300,7 +300,8 @@ func (n *loopback) join(k, l *socket, to netip.AddrPort) error {
 	there := &socket{sb: l.sb, id: l.sb.pipeIDs.Add(1), v6: l.v6, born: l.sb.clock(), state: connected, localAddr: to, peerAddr: k.localAddr}
 	k.peerAddr = to
 	a, b := newPipe(l.sb.pipeIDs.Add(1)), newPipe(l.sb.pipeIDs.Add(1))
-	shared := &link{outside: k.outside}
+	shared := &link{}
+	shared.outside.Store(k.outside)
 	k.joined(a, b, shared)
 	there.joined(b, a, shared)
 	k.state = connected

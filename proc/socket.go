@@ -41,7 +41,7 @@ type socket struct {
 // link is what both ends of a connection share.
 type link struct {
 	reset   atomic.Bool // it was cut off
-	outside bool        // one end is of somebody who isn't a process
+	outside atomic.Bool // one end is of somebody who isn't a process
 }
 
 // ends is what a connected socket reads from and writes to.
@@ -415,4 +415,52 @@ func (p *Process) SocketAddrs(fd int) (local, peer netip.AddrPort, err error) {
 	k.sb.net.mu.Lock()
 	defer k.sb.net.mu.Unlock()
 	return k.localAddr, k.peerAddr, nil
+}
+
+// ConnectLocal makes a socket that is connected with a server of the sandbox, and returns its descriptor. local is false when host
+// isn't the sandbox; a name is tried as IPv4 and IPv6. Errors: those of Socket and Connect.
+func (p *Process) ConnectLocal(host string, port uint16, done <-chan struct{}) (fd int, local bool, err error) {
+	a, local := p.sb.Local(host)
+	if !local {
+		return -1, false, nil
+	}
+	addrs := []netip.Addr{a}
+	if _, err := netip.ParseAddr(host); err != nil && a == loopback4 {
+		addrs = append(addrs, loopback6)
+	}
+	for _, a := range addrs {
+		if fd, err = p.Socket(a.Is6()); err != nil {
+			return -1, true, err
+		}
+		if err = p.Connect(fd, netip.AddrPortFrom(a, port), done); err == nil {
+			return fd, true, nil
+		}
+		p.CloseFd(fd)
+		if err != syscall.ECONNREFUSED {
+			break
+		}
+	}
+	return -1, true, err
+}
+
+// TakeConn takes a connected socket out of the descriptors, for code that wants a net.Conn; it is reset in copies of the sandbox.
+// Errors: EBADF, ENOTSOCK, ENOTCONN.
+func (p *Process) TakeConn(fd int) (*Conn, error) {
+	k, err := p.socketOf(fd)
+	if err != nil {
+		return nil, err
+	}
+	e := k.ends.Load()
+	if e == nil {
+		return nil, syscall.ENOTCONN
+	}
+	d, err := p.fds.get(fd)
+	if err != nil {
+		return nil, err
+	}
+	d.refs.Add(1)
+	e.link.outside.Store(true)
+	c := newConn(k)
+	c.release = d.release
+	return c, p.fds.closeIf(fd, d)
 }

@@ -35,7 +35,7 @@ func (c *capture) socket(k *socket) int {
 	waiting := append([]*socket(nil), k.queue...)
 	n.mu.Unlock()
 	if e := k.ends.Load(); e != nil {
-		si.Reset = e.link.reset.Load() || e.link.outside
+		si.Reset = e.link.reset.Load() || e.link.outside.Load()
 		if !si.Reset {
 			l, ok := c.links[e.link]
 			if !ok {
@@ -47,7 +47,7 @@ func (c *capture) socket(k *socket) int {
 		}
 	}
 	for _, q := range waiting {
-		if e := q.ends.Load(); e != nil && !e.link.outside {
+		if e := q.ends.Load(); e != nil && !e.link.outside.Load() {
 			si.Queue = append(si.Queue, c.socket(q))
 		}
 	}

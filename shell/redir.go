@@ -135,6 +135,9 @@ func (sh *Shell) openRedir(op syntax.RedirOperator, name string) (vfs.File, bool
 			}
 		}
 	}
+	if f, ours := sh.devTCP(name); ours {
+		return f, f != nil
+	}
 	for {
 		f, err := sh.p.Open(name, flags, 0o666)
 		switch {

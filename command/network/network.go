@@ -1,6 +1,6 @@
 // Package network is `nc`, `ping`, `host` and `nslookup` in a sandbox whose only way out is services.Services.Dial: TCP
-// connections that the network policy allows. Names are resolved beyond it. What can't be done there (listening, UDP, raw
-// sockets, questions to name servers) fails with an error that says so, and the way round it.
+// connections that the network policy allows, and those to servers of the sandbox itself. Names are resolved beyond it. What can't
+// be done there (UDP, raw sockets, questions to name servers) fails with an error that says so, and the way round it.
 package network
 
 import (
@@ -21,16 +21,18 @@ import (
 )
 
 var ncSpec = tool.Spec{
-	Usage:   []string{"[-46nvz] [-q seconds] [-w timeout] destination port"},
-	About:   "Connects to a TCP port that the sandbox's network policy allows, and copies standard input there and what comes back to standard output.",
+	Usage:   []string{"[-46dNnvz] [-q seconds] [-w timeout] destination port", "-l [-46dkNv] [-w timeout] [address] port"},
+	About:   "Connects to a TCP port of the sandbox or one that its network policy allows, or waits for a connection, and copies standard input there and what comes back to standard output.",
 	Package: tool.Own,
 	Options: []getopt.Option{
 		{Short: '4', Help: "use IPv4"}, {Short: '6', Help: "use IPv6"}, {Short: 'n', Help: "the destination is an address"}, {Short: 'v', Help: "say what happens"},
 		{Short: 'z', Help: "only try whether the port is open"}, {Short: 'N', Help: "shut the connection after the end of standard input"},
 		{Short: 'w', Arg: getopt.Required, Name: "SECONDS", Help: "time limit of connecting, and of silence"},
 		{Short: 'q', Arg: getopt.Required, Name: "SECONDS", Help: "wait after the end of standard input"},
-		{Short: 'i', Arg: getopt.Required}, {Short: 'l'}, {Short: 'u'}, {Short: 'U'}, {Short: 'k'}, {Short: 'p', Arg: getopt.Required}, {Short: 's', Arg: getopt.Required},
-		{Short: 'x', Arg: getopt.Required}, {Short: 'X', Arg: getopt.Required}, {Short: 'h', Key: 'h'}, {Short: 'd'}, {Short: 'r'}, {Short: 't'}, {Short: 'C'},
+		{Short: 'l', Help: "listen for a connection"}, {Short: 'k', Help: "with -l: go on with the next one"}, {Short: 'd', Help: "don't read standard input"},
+		{Short: 'p', Arg: getopt.Required, Name: "PORT", Help: "the port to listen on, or to connect from"},
+		{Short: 'i', Arg: getopt.Required}, {Short: 'u'}, {Short: 'U'}, {Short: 's', Arg: getopt.Required},
+		{Short: 'x', Arg: getopt.Required}, {Short: 'X', Arg: getopt.Required}, {Short: 'h', Key: 'h'}, {Short: 'r'}, {Short: 't'}, {Short: 'C'},
 	},
 }
 
@@ -40,12 +42,15 @@ type netcat struct {
 	network         string
 	verbose, scan   bool
 	noStdin, shut   bool
+	keep, numeric   bool
+	listening       bool
 	timeout, linger time.Duration
 }
 
 // Nc is the command `nc`.
 func Nc(t *tool.T) int {
 	n := &netcat{t: t, network: "tcp", linger: -1}
+	listen, port := false, ""
 	opts, operands := t.Parse(&ncSpec)
 	for _, o := range opts {
 		switch o.Key {
@@ -66,8 +71,14 @@ func Nc(t *tool.T) int {
 			n.timeout = n.seconds("timeout", o.Arg)
 		case 'q':
 			n.linger = n.seconds("-q", o.Arg)
-		case 'l', 'k':
-			t.Fatal(1, "listening isn't possible in a sandbox: nothing outside reaches it")
+		case 'l':
+			listen = true
+		case 'k':
+			n.keep = true
+		case 'n':
+			n.numeric = true
+		case 'p':
+			port = o.Arg
 		case 'u':
 			t.Fatal(1, "UDP isn't possible in a sandbox: only TCP connections that the network policy allows are")
 		case 'U':
@@ -76,9 +87,20 @@ func Nc(t *tool.T) int {
 			t.Fatal(1, "proxies aren't supported")
 		}
 	}
-	if len(operands) != 2 {
-		fmt.Fprintf(t.Stderr(), "usage: %s %s\n", t.Name, ncSpec.Usage[0])
+	switch {
+	case n.keep && !listen:
+		t.Fatal(1, "must use -l with -k")
+	case listen && port != "" && len(operands) < 2:
+		operands = append(operands, port) // as traditional nc has it
+	}
+	if len(operands) != 2 && !(listen && len(operands) == 1) {
+		for i, u := range ncSpec.Usage {
+			fmt.Fprintf(t.Stderr(), "%s %s %s\n", [2]string{"usage:", "      "}[i], t.Name, u)
+		}
 		return 1
+	}
+	if listen {
+		return n.listen(operands)
 	}
 	from, to := n.ports(operands[1])
 	status := 1
@@ -194,6 +216,9 @@ func (n *netcat) copy(c net.Conn) {
 	// The goroutine has ended before the command does, however it unwinds.
 	defer func() {
 		close(over)
+		if n.listening {
+			<-sent // what is there to be sent, is
+		}
 		c.Close()
 		<-sent
 	}()

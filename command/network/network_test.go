@@ -32,6 +32,7 @@ func TestNc(t *testing.T) {
 		}
 	}()
 	host, port, _ := net.SplitHostPort(l.Addr().String())
+	const usage = "usage: nc [-46dNnvz] [-q seconds] [-w timeout] destination port\n       nc -l [-46dkNv] [-w timeout] [address] port\n"
 	table := commandtest.Table{Services: &services.Services{Dial: (&net.Dialer{}).DialContext}}
 	for _, c := range []struct {
 		args           []string
@@ -44,9 +45,13 @@ func TestNc(t *testing.T) {
 		{[]string{"nc", "-zv", host, port}, "", 0, "", "Connection to 127.0.0.1 " + port + " port [tcp/*] succeeded!\n"},
 		{[]string{"nc", "-z", host, "1"}, "", 1, "", ""},
 		{[]string{"nc", "-zv", host, "1"}, "", 1, "", "nc: connect to 127.0.0.1 port 1 (tcp) failed: Connection refused\n"},
-		{[]string{"nc", "-l", "80"}, "", 1, "", "nc: listening isn't possible in a sandbox: nothing outside reaches it\n"},
+		{[]string{"nc", "-l", "-w", "0", "-k"}, "", 1, "", usage},
+		{[]string{"nc", "-lv", "-w1", "127.0.0.1", "80"}, "", 1, "", "Listening on 127.0.0.1 80\n"},
+		{[]string{"nc", "-l", "10.0.0.1", "80"}, "", 1, "", "nc: Cannot assign requested address\n"},
+		{[]string{"nc", "-l", "example.com", "80"}, "", 1, "", "nc: getaddrinfo: Name or service not known\n"},
+		{[]string{"nc", "-k", "example.com", "80"}, "", 1, "", "nc: must use -l with -k\n"},
 		{[]string{"nc", host, "0"}, "", 1, "", "nc: port number invalid: 0\n"},
-		{[]string{"nc", host}, "", 1, "", "usage: nc [-46nvz] [-q seconds] [-w timeout] destination port\n"},
+		{[]string{"nc", host}, "", 1, "", usage},
 		{[]string{"ping", "-c1", "example.com"}, "", 2, "", "ping: socket: Operation not permitted\nping: ICMP isn't possible in a sandbox; try a TCP port that the network policy allows: nc -zv example.com PORT\n"},
 		{[]string{"host", "localhost"}, "", 0, "localhost has address 127.0.0.1\nlocalhost has IPv6 address ::1\n", ""},
 		{[]string{"host", "example.com"}, "", 1, ";; no name server can be reached: names are resolved outside of the sandbox, when the network policy allows a connection to them\n", ""},

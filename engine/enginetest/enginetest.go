@@ -35,7 +35,7 @@ type world struct {
 func Run(t *testing.T, c Config) {
 	for name, test := range map[string]func(*testing.T, Config){
 		"Exec": testExec, "Streams": testStreams, "Refused": testRefused, "Cancel": testCancel, "Signal": testSignal, "Terminal": testTerminal,
-		"List": testList, "Fork": testFork, "ForkShell": testForkShell, "Pause": testPause, "Busy": testBusy, "Hibernate": testHibernate, "Many": testMany, "Attach": testAttach,
+		"List": testList, "Fork": testFork, "ForkShell": testForkShell, "Pause": testPause, "Busy": testBusy, "Hibernate": testHibernate, "Many": testMany, "Attach": testAttach, "Dial": testDial,
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, c) })
 	}

@@ -78,7 +78,7 @@ func (im *image) Start(ctx context.Context, id engine.Identity, volumes []engine
 	if im.root != nil {
 		s.root = im.root.Clone()
 	}
-	own := &late{}
+	own, network := &late{}, &network{outside: id.Services}
 	var err error
 	if s.ns, err = im.namespace(volumes, s.root, own, false); err != nil {
 		return nil, errs.New(errs.Invalid, "start image", id.ID, err)
@@ -88,8 +88,8 @@ func (im *image) Start(ctx context.Context, id engine.Identity, volumes []engine
 		host = im.hostname
 	}
 	s.sb, err = im.proc.Start(proc.StartOptions{
-		Namespace: s.ns, Commands: im.commands, Services: asAny(id.Services), Load: im.load, Hostname: host,
-		Prepare: func(sb *proc.Sandbox) error { own.FS = proc.NewProc(sb); return nil },
+		Namespace: s.ns, Commands: im.commands, Services: network.services(), Load: im.load, Hostname: host,
+		Prepare: func(sb *proc.Sandbox) error { own.FS, network.sb = proc.NewProc(sb), sb; return nil },
 	})
 	if err != nil {
 		return nil, err

@@ -132,7 +132,7 @@ func fill(ctx context.Context, ns *vfs.Namespace, o *Options) error {
 	if host == "" {
 		host = "sandbox"
 	}
-	for _, f := range [][2]string{{"/etc/passwd", passwd}, {"/etc/group", group}, {"/etc/hostname", host + "\n"}, {"/etc/os-release", osRelease}, {"/etc/hosts", "127.0.0.1\tlocalhost\n"},
+	for _, f := range [][2]string{{"/etc/passwd", passwd}, {"/etc/group", group}, {"/etc/hostname", host + "\n"}, {"/etc/os-release", osRelease}, {"/etc/hosts", "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"},
 		{"/etc/profile", profile}, {Home + "/.bashrc", bashrc}} {
 		if err := write(ctx, ns, f[0], f[1]); err != nil {
 			return errs.New(errs.Other, "make root", f[0], err)

@@ -57,8 +57,8 @@ type Options struct {
 	bin vfs.FS // of Commands, where many sandboxes have the same; nil: it is made
 }
 
-// Sandbox is a running sandbox. It implements engine.Instance, engine.Meter, engine.Filer and engine.Attacher; all methods
-// may be called concurrently.
+// Sandbox is a running sandbox. It implements engine.Instance, engine.Meter, engine.Filer, engine.Dialer and engine.Attacher;
+// all methods may be called concurrently.
 type Sandbox struct {
 	id      string
 	sb      *proc.Sandbox
@@ -88,6 +88,7 @@ var (
 	_ engine.Instance = (*Sandbox)(nil)
 	_ engine.Meter    = (*Sandbox)(nil)
 	_ engine.Filer    = (*Sandbox)(nil)
+	_ engine.Dialer   = (*Sandbox)(nil)
 )
 
 // Commands returns all commands, with bash and sh.
@@ -115,22 +116,16 @@ func New(ctx context.Context, o Options) (*Sandbox, error) {
 	}
 	s.base.env = mergeEnv([]string{"HOME=" + Home, "USER=" + User, "LOGNAME=" + User, "PATH=" + proc.DefaultPath + ":" + Home + "/.local/bin", "SHELL=/bin/bash", "LANG=C.UTF-8", "PWD=" + s.base.dir}, o.Env)
 	s.env = s.base.env
-	s.sb, err = proc.New(proc.Options{Namespace: s.ns, Commands: o.Commands, Limits: o.Limits, Hostname: o.Hostname, Clock: o.Clock, Rand: o.Rand, Services: asAny(o.Services), Load: o.Load})
+	network := &network{outside: o.Services}
+	s.sb, err = proc.New(proc.Options{Namespace: s.ns, Commands: o.Commands, Limits: o.Limits, Hostname: o.Hostname, Clock: o.Clock, Rand: o.Rand, Services: network.services(), Load: o.Load})
 	if err != nil {
 		return nil, err
 	}
+	network.sb = s.sb
 	if err := mount(ctx, s.ns, vfs.Mount{Path: "/proc", FS: proc.NewProc(s.sb), Source: "proc", Type: "proc", ReadOnly: true}); err != nil {
 		return nil, err
 	}
 	return s, nil
-}
-
-// asAny keeps a nil pointer from becoming a value.
-func asAny(s *services.Services) any {
-	if s == nil {
-		return nil
-	}
-	return s
 }
 
 // mergeEnv puts variables over others of the same name.

@@ -1,0 +1,57 @@
+package userspace
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"agentrun.dev/command/services"
+)
+
+// TestLocalNetwork has servers and clients in a sandbox. Nothing of it goes outside, where whatever is asked for is refused or,
+// if it were reached, told.
+func TestLocalNetwork(t *testing.T) {
+	var reached atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	defer server.Close()
+	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
+	s, err := New(t.Context(), Options{Hostname: "box", Services: &services.Services{
+		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) { // a policy that allows everything
+			if host, _, _ := net.SplitHostPort(addr); host == "web.test" {
+				addr = server.Listener.Addr().String()
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop(t.Context())
+	for _, c := range []struct{ script, out, errOut string }{
+		{`printf 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi\n' | nc -l 8000 > request & sleep 0.1; curl -s http://localhost:8000/path; wait; head -2 request`, "hi\nGET /path HTTP/1.1\r\nHost: localhost:8000\r\n", ""},
+		{`echo answer | nc -l 8001 > got & sleep 0.1; exec 3<>/dev/tcp/127.0.0.1/8001; echo question >&3; cat <&3; exec 3>&-; wait; cat got`, "answer\nquestion\n", ""},
+		{`nc -l 8002 > got < /dev/null & sleep 0.1; echo one > /dev/tcp/box/8002; wait; cat got`, "one\n", ""},
+		{`nc -kl 8003 > all & sleep 0.1; for i in 1 2 3; do echo $i | nc -N localhost 8003; done; kill %1; cat all`, "1\n2\n3\n", ""},
+		{`nc -l ::1 8004 > got < /dev/null & sleep 0.1; echo six | nc -N localhost 8004; wait; cat got`, "six\n", ""},
+		{`echo x > /dev/tcp/localhost/1; echo $?`, "1\n", "bash: connect: Connection refused\nbash: line 1: /dev/tcp/localhost/1: Connection refused\n"},
+		{`nc -l 8005 < /dev/null & sleep 0.1; nc -l 8005; echo $?; nc -z localhost 8005; wait`, "1\n", "nc: Address already in use\n"},
+		{`curl -sS http://0x7f000001:PORT/ http://127.1:PORT/ http://localhost:PORT/ http://[::ffff:127.0.0.1]:PORT/ 2>&1 | grep -c -i connect`, "4\n", ""},
+		{`curl -s http://box:PORT/ http://0:PORT/ http://2130706433:PORT/ http://LOCALHOST.:PORT/; nc -z 127.0.0.1 PORT; echo > /dev/tcp/0/PORT; wget -q -O- http://x.localhost:PORT/; true`, "", "bash: connect: Connection refused\nbash: line 1: /dev/tcp/0/PORT: Connection refused\n"},
+	} {
+		script := strings.ReplaceAll(c.script, "PORT", port)
+		out, errOut, _, err := run(t, s, bash(script))
+		if out != c.out || errOut != strings.ReplaceAll(c.errOut, "PORT", port) || err != nil {
+			t.Errorf("%s\nprints %q, %q, %v\nwant   %q, %q", script, out, errOut, err, c.out, c.errOut)
+		}
+	}
+	if n := reached.Load(); n != 0 {
+		t.Errorf("a server of the host was reached %d times", n)
+	}
+	out, errOut, _, _ := run(t, s, bash(`curl -s http://web.test/; exec 3<>/dev/tcp/web.test/80; printf 'GET / HTTP/1.0\r\n\r\n' >&3; head -1 <&3`))
+	if reached.Load() != 2 || !strings.HasPrefix(out, "HTTP/1.0 200 OK") {
+		t.Errorf("outside: %d, %q, %q", reached.Load(), out, errOut)
+	}
+}
