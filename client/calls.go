@@ -33,20 +33,27 @@ func post[T any](ctx context.Context, c *Client, path string, in any) (*T, error
 
 // Buckets lists the buckets that the key may see, by name.
 func (c *Client) Buckets(ctx context.Context) ([]api.Bucket, error) {
-	out, err := get[api.Buckets](ctx, c, path("buckets"), nil)
-	if err != nil {
-		return nil, err
+	return c.buckets(ctx, url.Values{})
+}
+
+// buckets goes through all pages.
+func (c *Client) buckets(ctx context.Context, q url.Values) ([]api.Bucket, error) {
+	var all []api.Bucket
+	for {
+		page, err := get[api.Buckets](ctx, c, path("buckets"), q)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, page.Buckets...); page.Next == "" {
+			return all, nil
+		}
+		q.Set("cursor", page.Next)
 	}
-	return out.Buckets, nil
 }
 
 // Forks lists the living forks of a bucket.
 func (c *Client) Forks(ctx context.Context, name string) ([]api.Bucket, error) {
-	out, err := get[api.Buckets](ctx, c, path("buckets"), url.Values{"forksOf": {name}})
-	if err != nil {
-		return nil, err
-	}
-	return out.Buckets, nil
+	return c.buckets(ctx, url.Values{"forksOf": {name}})
 }
 
 // Bucket describes a bucket.
@@ -129,11 +136,17 @@ func (c *Client) merge(ctx context.Context, path string, in api.Merge, progress 
 
 // Keys lists the access keys, without their secrets.
 func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
-	out, err := get[api.Keys](ctx, c, path("keys"), nil)
-	if err != nil {
-		return nil, err
+	var all []api.Key
+	for q := (url.Values{}); ; {
+		page, err := get[api.Keys](ctx, c, path("keys"), q)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, page.Keys...); page.Next == "" {
+			return all, nil
+		}
+		q.Set("cursor", page.Next)
 	}
-	return out.Keys, nil
 }
 
 // CreateKey makes an access key. Its secret is told only here.
@@ -144,6 +157,11 @@ func (c *Client) CreateKey(ctx context.Context, in api.CreateKey) (*api.Key, err
 // RevokeKey ends an access key.
 func (c *Client) RevokeKey(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, path("keys", id), nil, nil, nil)
+}
+
+// RotateKey gives an access key a new secret, which is told only here.
+func (c *Client) RotateKey(ctx context.Context, id string) (*api.Key, error) {
+	return post[api.Key](ctx, c, path("keys", id, "rotate"), nil)
 }
 
 // GC collects what nothing refers to any more.

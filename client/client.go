@@ -1,7 +1,9 @@
 // Package client is the Go client of AgentRun's API: what the command line and the operator speak with a server.
 //
 // Every method is one request. Errors are errs.Error of the kind that the server reported, so a caller can tell a
-// missing bucket from a forbidden one; a server that can't be reached is errs.Unavailable.
+// missing bucket from a forbidden one; a server that can't be reached is errs.Unavailable. What may be asked again without harm is, a
+// few times, if the server is busy or the connection breaks: requests that only look, those that say how something shall be, and
+// those that make something, which carry an Idempotency-Key for that.
 package client
 
 import (
@@ -27,14 +29,16 @@ import (
 type Options struct {
 	CA        []byte // PEM of certificates to trust beside the system's, such as a self-signed server's
 	UserAgent string // "" is "agentrun-go"
+	Retries   int    // how often a request is sent again, where that does no harm; 0 is 4, less than 0 is never
 }
 
 // Client speaks with one server in the name of one key. All methods may be called concurrently.
 type Client struct {
-	base  *url.URL
-	key   string
-	agent string
-	http  *http.Client
+	base    *url.URL
+	key     string
+	agent   string
+	retries int
+	http    *http.Client
 }
 
 // New returns a client for a server, such as "http://127.0.0.1:7070". Nothing is sent yet. key is "<id>.<secret>".
@@ -66,7 +70,11 @@ func New(endpoint, key string, o Options) (*Client, error) {
 	if agent == "" {
 		agent = "agentrun-go"
 	}
-	return &Client{base: base, key: key, agent: agent, http: &http.Client{Transport: tr, CheckRedirect: noRedirect}}, nil
+	retries := o.Retries
+	if retries == 0 {
+		retries = 4
+	}
+	return &Client{base: base, key: key, agent: agent, retries: max(retries, 0), http: &http.Client{Transport: tr, CheckRedirect: noRedirect}}, nil
 }
 
 // noRedirect keeps the key from being sent to wherever a server points.
@@ -81,36 +89,16 @@ func (c *Client) Endpoint() string { return c.base.String() }
 // do sends a request; path segments are escaped by the caller (see path). The caller closes the body. Any status of
 // 300 or more comes back as an error.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, accept string, in any) (*http.Response, error) {
-	var body io.Reader
+	q := &request{method: method, path: path, query: query, header: http.Header{"Accept": {accept}}}
 	if in != nil {
 		b, err := json.Marshal(in)
 		if err != nil {
 			return nil, errs.New(errs.Invalid, "encode request", path, err)
 		}
-		body = bytes.NewReader(b)
+		q.header.Set("Content-Type", api.JSON)
+		q.body = func() io.Reader { return bytes.NewReader(b) }
 	}
-	u := c.base.String() + path
-	if len(query) > 0 {
-		u += "?" + query.Encode()
-	}
-	req, err := http.NewRequestWithContext(ctx, method, u, body)
-	if err != nil {
-		return nil, errs.New(errs.Invalid, "request", path, err)
-	}
-	if in != nil {
-		req.Header.Set("Content-Type", api.JSON)
-	}
-	c.header(req.Header)
-	req.Header.Set("Accept", accept)
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, c.unreachable(ctx, err)
-	}
-	if resp.StatusCode >= 300 {
-		defer resp.Body.Close()
-		return nil, c.problem(resp)
-	}
-	return resp, nil
+	return c.send(ctx, q)
 }
 
 // header sets what every request carries.

@@ -19,8 +19,10 @@ type Streams struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Signals        <-chan string
-	Resizes        <-chan api.Size     // of the terminal, if there is one
-	Kept           func(k []api.Mount) // is told of the forks that outlive the command; may be nil
+	Resizes        <-chan api.Size        // of the terminal, if there is one
+	Kept           func(k []api.Mount)    // is told of the forks that outlive the command; may be nil
+	Started        func(pid int)          // is told of a command that has begun in a sandbox; may be nil
+	Ended          func(r *api.RunResult) // is told how a text ended, before its status; may be nil
 }
 
 // Exec runs a command on the server and returns its exit status. When ctx ends, the command is killed. A Read of Stdin
@@ -29,7 +31,7 @@ func (c *Client) Exec(ctx context.Context, e api.Exec, s Streams) (status int, e
 	return c.exec(ctx, path("exec"), e, s)
 }
 
-// ExecIn runs a command in a sandbox, as Exec does over buckets. e has no mounts.
+// ExecIn runs a command or a text in a sandbox, or takes up a command that runs, as Exec does over buckets. e has no mounts.
 func (c *Client) ExecIn(ctx context.Context, id string, e api.Exec, s Streams) (status int, err error) {
 	return c.exec(ctx, path("sandboxes", id, "exec"), e, s)
 }
@@ -122,6 +124,10 @@ func (x *execution) output(ctx context.Context, s Streams) (int, error) {
 			return 0, fromProblem(*m.Error)
 		case m.Kept != nil && s.Kept != nil:
 			s.Kept(m.Kept)
+		case m.Pid > 0 && s.Started != nil:
+			s.Started(m.Pid)
+		case m.Result != nil && s.Ended != nil:
+			s.Ended(m.Result)
 		case m.Window > 0:
 			select {
 			case x.credit <- m.Window:

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,31 @@ func put[T any](ctx context.Context, c *Client, path string, in any) (*T, error)
 		return nil, err
 	}
 	return out, nil
+}
+
+// create is post for what is made: once, however often it is sent.
+func create[T any](ctx context.Context, c *Client, path string, in any) (*T, error) {
+	b, err := json.Marshal(in)
+	if err != nil {
+		return nil, errs.New(errs.Invalid, "encode request", path, err)
+	}
+	q := keyed(ctx, &request{method: http.MethodPost, path: path, header: http.Header{"Accept": {api.JSON}, "Content-Type": {api.JSON}},
+		body: func() io.Reader { return bytes.NewReader(b) }})
+	out := new(T)
+	return out, c.decoded(ctx, q, out)
+}
+
+// decoded sends a request and decodes its one answer.
+func (c *Client) decoded(ctx context.Context, q *request, out any) error {
+	resp, err := c.send(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return errs.New(errs.Unavailable, "read answer", c.base.Host, err)
+	}
+	return nil
 }
 
 func (c *Client) delete(ctx context.Context, path string) error {
@@ -90,7 +116,7 @@ func (c *Client) DeletePool(ctx context.Context, name string) error {
 
 // CreateSandbox makes a sandbox, or claims one from a pool.
 func (c *Client) CreateSandbox(ctx context.Context, in api.CreateSandbox) (*api.Sandbox, error) {
-	return post[api.Sandbox](ctx, c, path("sandboxes"), in)
+	return create[api.Sandbox](ctx, c, path("sandboxes"), in)
 }
 
 // Sandbox describes a sandbox by its id or name.
@@ -161,7 +187,7 @@ func (c *Client) PromoteSandbox(ctx context.Context, id string) (*api.Sandbox, e
 
 // ForkSandbox makes copies of a running sandbox, all of one instant.
 func (c *Client) ForkSandbox(ctx context.Context, id string, in api.ForkSandbox) (*api.Fork, error) {
-	return post[api.Fork](ctx, c, path("sandboxes", id, "fork"), in)
+	return create[api.Fork](ctx, c, path("sandboxes", id, "fork"), in)
 }
 
 // SandboxTree returns a sandbox with all that were forked from it.
@@ -186,14 +212,20 @@ func (c *Client) SandboxDiff(ctx context.Context, from, to, prefix string, f fun
 	return stream[api.FileChange, api.FileDiff](ctx, c, http.MethodGet, path("sandboxes", from, "diff"), q, nil, f, nil)
 }
 
-// MergeSandbox merges the files of a sandbox into another.
+// MergeSandbox merges the files of a sandbox into another. A merge that met conflicts returns both the result, which lists them,
+// and an errs.Conflict.
 func (c *Client) MergeSandbox(ctx context.Context, id string, in api.MergeSandbox) (*api.FileMerge, error) {
-	return post[api.FileMerge](ctx, c, path("sandboxes", id, "merge"), in)
+	res, err := post[api.FileMerge](ctx, c, path("sandboxes", id, "merge"), in)
+	var e *Error
+	if errors.As(err, &e) {
+		res = e.Problem.Files
+	}
+	return res, err
 }
 
 // SnapshotSandbox keeps the files of a sandbox as they are.
 func (c *Client) SnapshotSandbox(ctx context.Context, id string, in api.TakeSandboxSnapshot) (*api.SandboxSnapshot, error) {
-	return post[api.SandboxSnapshot](ctx, c, path("sandboxes", id, "snapshots"), in)
+	return create[api.SandboxSnapshot](ctx, c, path("sandboxes", id, "snapshots"), in)
 }
 
 // SandboxCredentials makes S3 keys for the buckets of one sandbox.
@@ -342,16 +374,40 @@ func (c *Client) BuildLog(ctx context.Context, name string, version int, follow 
 	return lines(ctx, c, path("templates", name, "log"), q, line)
 }
 
-// Follow yields what happens after a position, as it happens, until ctx is done.
+// Follow yields what happens after a position, as it happens, until ctx is done. Where the connection breaks or the server
+// goes, it goes on after the last event when there is one again: nothing is missed, and nothing comes twice.
 func (c *Client) Follow(ctx context.Context, after uint64, sandbox, kind string, event func(*api.Event) error) error {
-	q := url.Values{"after": {strconv.FormatUint(after, 10)}, "follow": {"true"}}
-	if sandbox != "" {
-		q.Set("sandbox", sandbox)
+	var ours error // of the caller's function
+	for wait := leastWait; ; wait = min(2*wait, mostWait) {
+		q := url.Values{"after": {strconv.FormatUint(after, 10)}, "follow": {"true"}}
+		if sandbox != "" {
+			q.Set("sandbox", sandbox)
+		}
+		if kind != "" {
+			q.Set("kind", kind)
+		}
+		begun := after
+		err := lines(ctx, c, path("events"), q, func(e *api.Event) error {
+			if ours = event(e); ours == nil {
+				after = e.Seq
+			}
+			return ours
+		})
+		switch {
+		case ours != nil:
+			return ours
+		case ctx.Err() != nil:
+			return errs.New(errs.Canceled, "follow events", c.base.Host, context.Cause(ctx))
+		case err != nil && (!errs.Is(err, errs.Unavailable) || after == 0 && begun == 0 && refused(err)):
+			return err
+		}
+		if after > begun {
+			wait = leastWait
+		}
+		if err := sleep(ctx, jitter(wait)); err != nil {
+			return err
+		}
 	}
-	if kind != "" {
-		q.Set("kind", kind)
-	}
-	return lines(ctx, c, path("events"), q, event)
 }
 
 // lines reads a stream of JSON values to its end. Empty lines say only that it goes on.

@@ -77,6 +77,7 @@ func (s *server) upgraded(w http.ResponseWriter, r *request, tokens chan struct{
 	case tokens <- struct{}{}:
 		defer func() { <-tokens }()
 	default:
+		w.Header().Set("Retry-After", "1")
 		return errs.Msg(errs.Limit, "exec", "", fmt.Sprintf("%d commands are running already", cap(tokens)))
 	}
 	r.begun = true

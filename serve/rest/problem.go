@@ -76,7 +76,7 @@ func (s *server) sendProblem(w http.ResponseWriter, p api.Problem) {
 	if p.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="agentrun"`)
 	}
-	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
+	if p.Status == http.StatusServiceUnavailable { // not for limits: most of them time alone doesn't lift
 		w.Header().Set("Retry-After", "1")
 	}
 	writeJSON(w, p.Status, api.ProblemJSON, p)

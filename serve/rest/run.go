@@ -46,6 +46,7 @@ func (s *server) runIn(w http.ResponseWriter, r *request) error {
 	case s.runs <- struct{}{}:
 		defer func() { <-s.runs }()
 	default:
+		w.Header().Set("Retry-After", "1")
 		return errs.Msg(errs.Limit, "exec", "", fmt.Sprintf("%d commands are running already", cap(s.runs)))
 	}
 	u, err := s.use(r, access.SandboxExec)

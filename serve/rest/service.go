@@ -126,7 +126,7 @@ func (s *server) events(w http.ResponseWriter, r *request) error {
 		limit = api.DefaultPage
 	}
 	filter := control.EventFilter{Sandbox: r.text("sandbox"), Kind: r.text("kind"), Limit: limit}
-	if !accepts(r, api.EventStream, api.NDJSON) {
+	if !accepts(r, api.EventStream, api.NDJSON) && !r.flag("follow") {
 		page, err := s.Control.Events(r.Context(), r.caller, after, filter)
 		if err != nil {
 			return err
@@ -138,6 +138,14 @@ func (s *server) events(w http.ResponseWriter, r *request) error {
 	}
 	filter.Limit = int(r.number("limit")) // 0: it goes on
 	f := newFeed(s, w, r)
+	if !f.sse && !r.flag("follow") {
+		filter.Limit = limit
+		page, err := s.Control.Events(r.Context(), r.caller, after, filter)
+		for i := 0; err == nil && i < len(page.Events); i++ {
+			err = f.send("", "", &page.Events[i])
+		}
+		return f.end(err)
+	}
 	// The header is sent at once: nothing may have happened yet. What can be refused was, if a page can be had.
 	probe := filter
 	probe.Limit = 1

@@ -179,13 +179,14 @@ func (s *server) otherRoutes() []route {
 		{"GET /v1/events", "events", "What happened, as a page or as a stream that goes on", []param{
 			{name: "after", kind: numeric, about: "the position after which it begins; Last-Event-ID goes before"},
 			{name: "sandbox", about: "only of this one"}, {name: "kind", about: "only of this kind"}, limitParam,
+			{name: "follow", kind: boolean, about: "lines of JSON go on, as server-sent events always do"},
 		}, ofService(endpoint{status: 200, out: t[api.Events](), item: t[api.Event](), stream: feeds, resumes: true, handler: s.events})},
 		{"GET /v1/nodes", "listNodes", "List nodes", nil, ofService(plain(nil, t[api.Nodes](), 200, func(_ http.ResponseWriter, r *request) (any, error) {
 			return c.Nodes(r.Context(), r.caller)
 		}))},
 		{"GET /v1/nodes/{name}", "node", "Describe a node", nil, ofService(plain(nil, t[api.Node](), 200, s.node))},
 		{"POST /v1/nodes/{name}/drain", "drainNode", "Give a node no new sandboxes", nil, s.drain(true)},
-		{"POST /v1/nodes/{name}/resume", "resumeNode", "Give it new sandboxes again", nil, s.drain(false)},
+		{"POST /v1/nodes/{name}/undrain", "undrainNode", "Give it new sandboxes again", nil, s.drain(false)},
 		{"GET /v1/agents", "listAgents", "List agents", nil, ofService(plain(nil, t[api.Agents](), 200, func(_ http.ResponseWriter, r *request) (any, error) {
 			return c.Agents(r.Context(), r.caller)
 		}))},
