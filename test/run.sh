@@ -10,9 +10,9 @@ trap 'rm -f "$log"' EXIT
 go test -count=1 -timeout 20m -v "$@" "$package" >"$log" 2>&1
 status=$?
 
-# -v shows everything; what a reader needs is the summary of each client, and all there is about a failure.
+# -v shows everything; what a reader needs is the summary of each client, what is open, and all there is about a failure.
 if [ $status = 0 ]; then
-	grep -E '^(--- |ok |[a-z]+: [0-9]+ of [0-9]+ counted|\||$)' "$log"
+	grep -E '^(--- |ok |[a-z]+: [0-9]+ of [0-9]+ counted|\||$)|OPEN: ' "$log"
 else
 	cat "$log"
 fi

@@ -39,7 +39,7 @@ func TestPython(t *testing.T) {
 	t.Run("service", func(t *testing.T) {
 		s := harness.Start(t)
 		p.pytest(t, filepath.Join(harness.Root(), "test", "sdk", "python"), append(s.ClientEnv(t.TempDir()),
-			"SEED="+filepath.Join(harness.Root(), "test", "sdk", "testdata", "forkable-sandboxes.md")), 40)
+			"SEED="+filepath.Join(harness.Root(), "test", "sdk", "testdata", "forkable-sandboxes.md"), "README="+filepath.Join(p.dir, "README.md")), 40)
 	})
 }
 
@@ -152,7 +152,7 @@ func (p *python) try(dir string, env []string, name string, args ...string) (str
 	if env == nil {
 		env = harness.Environ(p.work)
 	}
-	cmd.Dir, cmd.Env = dir, append(env, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=error::DeprecationWarning:agent_run", "PIP_NO_INPUT=1")
+	cmd.Dir, cmd.Env = dir, append(env, "PYTHONDONTWRITEBYTECODE=1", "PIP_NO_INPUT=1")
 	cmd.WaitDelay = 10 * time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
