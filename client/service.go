@@ -432,3 +432,17 @@ func lines[T any](ctx context.Context, c *Client, at string, q url.Values, each 
 		}
 	}
 }
+
+// Metrics returns the server's metrics as Prometheus reads them.
+func (c *Client) Metrics(ctx context.Context) (string, error) {
+	resp, err := c.do(ctx, http.MethodGet, "/metrics", nil, "text/plain", nil)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	if err != nil {
+		return "", errs.New(errs.Unavailable, "read answer", c.base.Host, err)
+	}
+	return string(b), nil
+}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# soak.sh: what takes too long for `make test`: every fuzzer of the tree, the crash test for many rounds, and the client tests and
-# suites again and again against a server built with the race detector. SOAK_MINUTES (10) is for each of the three parts.
+# soak.sh: what takes too long for `make test`: every fuzzer of the tree, the crash test for many rounds, hundreds of
+# sandboxes of a service, and the client tests and suites again and again against a server built with the race detector. SOAK_MINUTES (10) is for each of the three parts.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -26,6 +26,9 @@ for f in "${fuzzers[@]}"; do
 done
 
 run "CPython's own tests" test/cpython/run.sh
+
+run "build" go build -trimpath -o bin/agentrun ./cmd/agentrun
+run "500 sandboxes of 50 clients" go run ./test/soak -minutes "$((minutes < 5 ? minutes : 5))"
 
 race=$(mktemp -d)
 trap 'rm -rf "$race"' EXIT
