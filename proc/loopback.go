@@ -31,11 +31,11 @@ var (
 // loopback is the sandbox's own network: TCP as programs see it, between its processes and from whoever runs it, all in
 // memory. It reaches nothing else, nor does anything else reach it.
 type loopback struct {
-	mu      sync.Mutex
-	bound   map[uint16][]*socket // bound and listening ones, by port
-	local   map[uint16]int       // connections by their local port
-	sockets int                  // open
-	turn    uint                 // of listeners that share a port
+	mu    sync.Mutex
+	bound map[uint16][]*socket // bound and listening ones, by port
+	local map[uint16]int       // connections by their local port
+	all   map[*socket]struct{} // that are open
+	turn  uint                 // of listeners that share a port
 }
 
 // Local returns the address by which the sandbox reaches itself under a host's name or address: localhost, what ends in
@@ -94,15 +94,15 @@ func oldAddr(host string) (netip.Addr, error) {
 	return netip.AddrFrom4([4]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}), nil
 }
 
-// take counts a socket that is about to be made: ENFILE.
-func (s *Sandbox) takeSocket() error {
-	n := &s.net
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.sockets >= s.limits.Sockets {
+// open counts a socket that was made: ENFILE. The mutex is held.
+func (n *loopback) open(k *socket) error {
+	if len(n.all) >= k.sb.limits.Sockets {
 		return syscall.ENFILE
 	}
-	n.sockets++
+	if n.all == nil {
+		n.all = make(map[*socket]struct{})
+	}
+	n.all[k] = struct{}{}
 	return nil
 }
 
@@ -294,10 +294,10 @@ func (n *loopback) join(k, l *socket, to netip.AddrPort) error {
 	if k.localAddr.Addr().IsUnspecified() {
 		k.localAddr = netip.AddrPortFrom(to.Addr(), k.localAddr.Port())
 	}
-	if err := l.sb.takeSocket2(); err != nil {
+	there := &socket{sb: l.sb, id: l.sb.pipeIDs.Add(1), v6: l.v6, born: l.sb.clock(), state: connected, localAddr: to, peerAddr: k.localAddr}
+	if err := n.open(there); err != nil {
 		return err
 	}
-	there := &socket{sb: l.sb, id: l.sb.pipeIDs.Add(1), v6: l.v6, born: l.sb.clock(), state: connected, localAddr: to, peerAddr: k.localAddr}
 	k.peerAddr = to
 	a, b := newPipe(l.sb.pipeIDs.Add(1)), newPipe(l.sb.pipeIDs.Add(1))
 	shared := &link{}
@@ -318,15 +318,6 @@ func (n *loopback) entered(k *socket) {
 	}
 	n.local[k.localAddr.Port()]++
 	k.counted = true
-}
-
-// takeSocket2 is takeSocket with the mutex held.
-func (s *Sandbox) takeSocket2() error {
-	if s.net.sockets >= s.limits.Sockets {
-		return syscall.ENFILE
-	}
-	s.net.sockets++
-	return nil
 }
 
 // Dial connects from outside to a server inside that listens on a port, of any address of the sandbox: ECONNREFUSED as the

@@ -12,6 +12,7 @@ import (
 // Inodes of /proc: 1 is the root, 2… its files; those of a process are pid<<20 | what, its descriptors pid<<20 | fdBase + n.
 const (
 	pidShift = 20
+	netDir   = 1 << 10 // /proc/net; then come its files
 	pidDir   = 1
 	pidFdDir = 2
 	pidFiles = 16
@@ -51,8 +52,9 @@ func (f *procFS) GetAttr(ctx context.Context, ino vfs.Ino) (vfs.Attr, error) {
 	}
 	if p == nil {
 		switch {
-		case what == 1:
+		case what == 1 || what == netDir:
 			a.Mode, a.Nlink = vfs.ModeDir|0o555, 2
+		case what > netDir && what <= netDir+len(netFiles):
 		case what >= 2 && what < 2+rootLinks:
 			a.Mode = vfs.ModeSymlink | 0o777
 		case what < 2 || what >= 2+len(rootFiles()):
@@ -91,8 +93,20 @@ func (f *procFS) Lookup(ctx context.Context, dir vfs.Ino, name string) (vfs.Attr
 		return vfs.Attr{}, err
 	}
 	if p == nil {
-		if what != 1 {
+		switch what {
+		case 1:
+		case netDir:
+			for i, e := range netFiles {
+				if e == name {
+					return f.GetAttr(ctx, vfs.Ino(netDir+1+i))
+				}
+			}
+			return vfs.Attr{}, syscall.ENOENT
+		default:
 			return vfs.Attr{}, syscall.ENOTDIR
+		}
+		if name == "net" {
+			return f.GetAttr(ctx, netDir)
 		}
 		for i, e := range rootFiles() {
 			if e.name == name {
@@ -165,6 +179,11 @@ func (f *procFS) ReadDir(ctx context.Context, dir vfs.Ino) ([]vfs.DirEntry, erro
 			}
 			out = append(out, vfs.DirEntry{Name: e.name, Ino: vfs.Ino(i + 2), Mode: m})
 		}
+		out = append(out, vfs.DirEntry{Name: "net", Ino: netDir, Mode: vfs.ModeDir})
+	case p == nil && what == netDir:
+		for i, name := range netFiles {
+			out = append(out, vfs.DirEntry{Name: name, Ino: vfs.Ino(netDir + 1 + i), Mode: vfs.ModeRegular})
+		}
 	case p != nil && what == pidDir:
 		base := vfs.Ino(p.pid) << pidShift
 		out = append(out, vfs.DirEntry{Name: "fd", Ino: base | pidFdDir, Mode: vfs.ModeDir})
@@ -198,7 +217,9 @@ func (f *procFS) Open(ctx context.Context, ino vfs.Ino, flags int) (vfs.Handle, 
 		return nil, syscall.EACCES
 	}
 	switch {
-	case p == nil && what >= 2+rootLinks:
+	case p == nil && what > netDir:
+		return &textHandle{[]byte(f.sb.sockets(netFiles[what-netDir-1] == "tcp6")), a}, nil
+	case p == nil && what >= 2+rootLinks && what != netDir:
 		return &textHandle{[]byte(rootFiles()[what-2].text(ctx, f.sb, nil)), a}, nil
 	case p != nil && what >= pidFiles && what < pidFiles+len(pidFileList()):
 		if me := FromContext(ctx); what == pidFiles+2 && me != nil && me.Cred().UID != 0 && me.Cred().UID != p.Cred().UID {

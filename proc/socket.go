@@ -52,10 +52,13 @@ type ends struct {
 
 // newSocket makes one: ENFILE.
 func (s *Sandbox) newSocket(v6 bool) (*socket, error) {
-	if err := s.takeSocket(); err != nil {
+	k := &socket{sb: s, id: s.pipeIDs.Add(1), v6: v6, born: s.clock()}
+	s.net.mu.Lock()
+	defer s.net.mu.Unlock()
+	if err := s.net.open(k); err != nil {
 		return nil, err
 	}
-	return &socket{sb: s, id: s.pipeIDs.Add(1), v6: v6, born: s.clock()}, nil
+	return k, nil
 }
 
 func (k *socket) unspecified() netip.Addr {
@@ -202,7 +205,7 @@ func (k *socket) closeLocked() error {
 	k.refuse()
 	k.state = closed
 	k.broadcast()
-	n.sockets--
+	delete(n.all, k)
 	if k.counted {
 		k.counted = false
 		if port := k.localAddr.Port(); n.local[port] > 1 {

@@ -616,3 +616,34 @@ func TestSocketRace(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestProcNet(t *testing.T) {
+	s := sandboxWith(t, proc.Options{})
+	p := process(t, s)
+	listen(t, p, "127.0.0.1:8000")
+	listen(t, p, "[::1]:8000")
+	if _, err := dial(t, p, "127.0.0.1:8000"); err != nil {
+		t.Fatal(err)
+	}
+	for name, lines := range map[string][]string{"tcp": {": 0100007F:1F40 00000000:0000 0A 00000000:00000001 ", " 0100007F:1F40 01 ", ": 0100007F:1F40 0100007F:"}, "tcp6": {": 00000000000000000000000001000000:1F40 00000000000000000000000000000000:0000 0A "}} {
+		f, err := p.Open("/proc/net/"+name, syscall.O_RDONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(f)
+		if err != nil || strings.Count(string(b), "\n") != len(lines)+1 {
+			t.Errorf("%v\n%s", err, b)
+		}
+		for _, line := range lines {
+			if !strings.Contains(string(b), line) {
+				t.Errorf("%q isn't in\n%s", line, b)
+			}
+		}
+	}
+	if list, err := p.ReadDir("/proc/net"); err != nil || len(list) != 2 {
+		t.Errorf("%v, %v", list, err)
+	}
+	if _, err := p.Stat("/proc/net/x"); err != syscall.ENOENT {
+		t.Error(err)
+	}
+}

@@ -82,7 +82,7 @@ func (st *starter) socket(i int) *socket {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if si.State != closed {
-		n.sockets++
+		n.open(k) // there were no more than may be
 	}
 	if si.State == bound || si.State == listening {
 		n.enter(k)

@@ -31,17 +31,17 @@ func TestLocalNetwork(t *testing.T) {
 	}
 	defer s.Stop(t.Context())
 	for _, c := range []struct{ script, out, errOut string }{
-		{`printf 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi\n' | nc -l 8000 > request & sleep 0.1; curl -s http://localhost:8000/path; wait; head -2 request`, "hi\nGET /path HTTP/1.1\r\nHost: localhost:8000\r\n", ""},
-		{`echo answer | nc -l 8001 > got & sleep 0.1; exec 3<>/dev/tcp/127.0.0.1/8001; echo question >&3; cat <&3; exec 3>&-; wait; cat got`, "answer\nquestion\n", ""},
-		{`nc -l 8002 > got < /dev/null & sleep 0.1; echo one > /dev/tcp/box/8002; wait; cat got`, "one\n", ""},
-		{`nc -kl 8003 > all & sleep 0.1; for i in 1 2 3; do echo $i | nc -N localhost 8003; done; kill %1; cat all`, "1\n2\n3\n", ""},
-		{`nc -l ::1 8004 > got < /dev/null & sleep 0.1; echo six | nc -N localhost 8004; wait; cat got`, "six\n", ""},
+		{`printf 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi\n' | nc -l 8000 > request & up 8000; curl -s http://localhost:8000/path; wait; head -2 request`, "hi\nGET /path HTTP/1.1\r\nHost: localhost:8000\r\n", ""},
+		{`echo answer | nc -l 8001 > got & up 8001; exec 3<>/dev/tcp/127.0.0.1/8001; echo question >&3; cat <&3; exec 3>&-; wait; cat got`, "answer\nquestion\n", ""},
+		{`nc -l 8002 > got < /dev/null & up 8002; echo one > /dev/tcp/box/8002; wait; cat got`, "one\n", ""},
+		{`nc -kl 8003 > all & up 8003; for i in 1 2 3; do echo $i | nc -N localhost 8003; done; kill %1; cat all`, "1\n2\n3\n", ""},
+		{`nc -l ::1 8004 > got < /dev/null & up 8004; echo six | nc -N localhost 8004; wait; cat got`, "six\n", ""},
 		{`echo x > /dev/tcp/localhost/1; echo $?`, "1\n", "bash: connect: Connection refused\nbash: line 1: /dev/tcp/localhost/1: Connection refused\n"},
-		{`nc -l 8005 < /dev/null & sleep 0.1; nc -l 8005; echo $?; nc -z localhost 8005; wait`, "1\n", "nc: Address already in use\n"},
+		{`nc -l 8005 < /dev/null & up 8005; nc -l 8005; echo $?; nc -z localhost 8005; wait`, "1\n", "nc: Address already in use\n"},
 		{`curl -sS http://0x7f000001:PORT/ http://127.1:PORT/ http://localhost:PORT/ http://[::ffff:127.0.0.1]:PORT/ 2>&1 | grep -c -i connect`, "4\n", ""},
 		{`curl -s http://box:PORT/ http://0:PORT/ http://2130706433:PORT/ http://LOCALHOST.:PORT/; nc -z 127.0.0.1 PORT; echo > /dev/tcp/0/PORT; wget -q -O- http://x.localhost:PORT/; true`, "", "bash: connect: Connection refused\nbash: line 1: /dev/tcp/0/PORT: Connection refused\n"},
 	} {
-		script := strings.ReplaceAll(c.script, "PORT", port)
+		script := `up() { until grep -qi ":$(printf %04x $1) 0*:0000 0A" /proc/net/tcp /proc/net/tcp6; do sleep 0.01; done; }; ` + strings.ReplaceAll(c.script, "PORT", port)
 		out, errOut, _, err := run(t, s, bash(script))
 		if out != c.out || errOut != strings.ReplaceAll(c.errOut, "PORT", port) || err != nil {
 			t.Errorf("%s\nprints %q, %q, %v\nwant   %q, %q", script, out, errOut, err, c.out, c.errOut)
