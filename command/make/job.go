@@ -140,7 +140,7 @@ func (m *maker) commandsOf(t *target) []command {
 	for _, l := range t.recipe.lines {
 		m.loc = l.loc
 		c := command{loc: l.loc, silent: m.silent || m.silenced[t.name], ignore: m.ignoreErrors || m.ignored[t.name]}
-		text := c.flags(l.text)
+		text := c.flags(collapse(l.text))
 		c.always = c.always || strings.Contains(text, "$(MAKE)") || strings.Contains(text, "${MAKE}")
 		for i, piece := range splitRecipe(m.expand(text)) {
 			each := c
@@ -155,6 +155,38 @@ func (m *maker) commandsOf(t *target) []command {
 		}
 	}
 	return out
+}
+
+// collapse makes one line of the continued lines within references; those for the shell stay as they are. As in GNU's make,
+// $$( counts as the start of a reference.
+func collapse(s string) string {
+	if !strings.Contains(s, "\\\n") {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		if s[i] != '$' || i+1 == len(s) || s[i+1] != '(' && s[i+1] != '{' {
+			b.WriteByte(s[i])
+			i++
+			continue
+		}
+		end := closing(s, i+1)
+		if end < 0 {
+			end = len(s) - 1
+		}
+		part := s[i : end+1]
+		for {
+			at := strings.Index(part, "\\\n")
+			if at < 0 {
+				break
+			}
+			b.WriteString(strings.TrimRight(part[:at], " \t") + " ")
+			part = strings.TrimLeft(part[at+2:], " \t")
+		}
+		b.WriteString(part)
+		i = end + 1
+	}
+	return b.String()
 }
 
 // flags takes @, - and + off the start of a line.
@@ -236,12 +268,7 @@ const shellWords = " . : alias bg break case cd command continue eval exec exit 
 // spawn starts a command: by itself when it is only words, else by the shell.
 func (m *maker) spawn(j *job, c command) bool {
 	m.t.Out.Flush()
-	shell, flags := m.shellOf()
-	args := append([]string{shell}, append(flags, c.text)...)
-	simple := !strings.ContainsAny(c.text, "#;\"'\\*?[]&|<>(){}$`^~!\n=%")
-	if w := words(c.text); simple && m.plainShell(shell, flags) && len(w) > 0 && !strings.Contains(shellWords, " "+w[0]+" ") {
-		args = w
-	}
+	args := m.argv(c.text)
 	child, err := m.t.Spawn(proc.Spawn{Args: args, Env: j.env})
 	if err != nil {
 		m.complain("%s: %s", args[0], tool.Strerror(err))
@@ -249,6 +276,15 @@ func (m *maker) spawn(j *job, c command) bool {
 	}
 	j.child = child
 	return true
+}
+
+// argv is how a line is run: by itself when it is only words, else by the shell.
+func (m *maker) argv(text string) []string {
+	shell, flags := m.shellOf()
+	if w := words(text); len(w) > 0 && !strings.ContainsAny(text, "#;\"'\\*?[]&|<>(){}$`^~!\n%") && m.plainShell(shell, flags) && !strings.Contains(w[0], "=") && !strings.Contains(shellWords, " "+w[0]+" ") {
+		return w
+	}
+	return append(append([]string{shell}, flags...), text)
 }
 
 func (m *maker) shellOf() (string, []string) {
@@ -388,11 +424,11 @@ func (m *maker) touchTarget(t *target) outcome {
 // shell runs a command and returns what it prints, as one line.
 func (m *maker) shell(text string) string {
 	m.t.Out.Flush()
-	shell, flags := m.shellOf()
-	out, status, err := m.t.Output(maxOutput, append(append([]string{shell}, flags...), text)...)
+	args := m.argv(text)
+	out, status, err := m.t.Output(maxOutput, args...)
 	m.t.Check()
 	if err != nil {
-		m.complain("%s: %s", shell, tool.Strerror(err))
+		m.complain("%s: %s", args[0], tool.Strerror(err))
 		status = 127
 	}
 	m.set(".SHELLSTATUS", strconv.Itoa(status), fromOverride, false)

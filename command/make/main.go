@@ -35,7 +35,6 @@ type maker struct {
 	makefiles   []string
 	missing     []missing
 
-	defaultGoal                                                  string
 	defaultRecipe                                                *recipe
 	preciousPatterns                                             []string
 	ignored, silenced                                            map[string]bool
@@ -109,7 +108,7 @@ func (m *maker) once(restart int) (status int, again bool) {
 	m.targets, m.order, m.patterns, m.patternVars, m.vpaths = map[string]*target{}, nil, nil, nil, nil
 	m.ignored, m.silenced, m.makefiles, m.missing = map[string]bool{}, map[string]bool{}, nil, nil
 	m.silent, m.exportAll, m.secondExpansion, m.deleteOnError, m.oneShell, m.posix = false, false, false, false, false, false
-	m.defaultGoal, m.defaultRecipe, m.commands, m.broken = "", nil, 0, false
+	m.defaultRecipe, m.commands, m.broken = nil, 0, false
 	m.variables(restart)
 	for _, e := range m.evals {
 		m.eval(e)

@@ -52,6 +52,33 @@ func TestRules(t *testing.T) {
 	run(t, "", src, "make", "make a.c", "make a -n", "make nope", "make x.o", "make sub")
 }
 
+func TestMore(t *testing.T) {
+	src := []string{"f a.c a\n"}
+	run(t, ".DEFAULT_GOAL := two\none: ; @echo one\ntwo: ; @echo two\n", src, "make", "make one")
+	run(t, ".PHONY: dc\ndc:: ; @echo 1\ndc:: ; @echo 2\n", src, "make", "make -n")
+	run(t, "all:\n\t@x=$$(for i in 1 2; do \\\n\t\techo $$i; \\\n\tdone); \\\n\techo $$x\n\techo $(subst a,b,a \\\n\t  a) \\\n\tc\n", src, "make", "make -n")
+	run(t, "x := $(shell nosuchcommand a b)\nall: ; nosuchcommand x\n", src, "make")
+	run(t, "all:\n\t@echo last;\\\n", src, "make", "make -n")
+	run(t, "x := $(foreach v,1 2,$(eval y$(v) := val$(v))) \nall: ; @echo $(y1) $(y2) [$(x)]\n", src, "make")
+	run(t, "a b c: X = $@!\na b: ; @echo $(X) $^\na: c\nc: ; @echo $(X)\nd: a ; @echo d [$(X)]\n", src, "make", "make b", "make d", "make c a")
+	run(t, "print-%: ; @echo '$* = $($*)'\nV = value $(W)\nW = w\n", src, "make print-V", "make print-CC print-U")
+	run(t, "ifeq ($(OS),Windows_NT)\n\tX = w\nelse\n  UNAME := $(shell uname -s)\n  ifeq ($(UNAME),Linux)\n    X = linux\n  endif\n  ifneq (,$(findstring x,abc))\n    X += x\n  endif\nendif\nall:\n\t@echo $(X)\n", src, "make")
+	run(t, "DIRS = d1 d2\nall: $(DIRS)\n$(DIRS):\n\tmkdir -p $@\nout: | d1\n\ttouch d1/f out\n", src, "make", "make out", "make out out d1")
+	run(t, "all: $(patsubst %,build/%.txt,x y)\nbuild/%.txt: a.c | build\n\t@echo $@ $* $(@D) $(@F) > $@; cat $@\nbuild: ; mkdir $@\n", src, "make", "make -j4 -s build/x.txt")
+	run(t, "SRC := $(wildcard *.c)\nOBJ := $(SRC:.c=.o)\n-include $(OBJ:.o=.d)\nCFLAGS ?= -O2\nall: $(OBJ)\n.c.o:\n\t@echo $(CC) $(CFLAGS) -c $<\n", src, "make", "make CC=gcc CFLAGS=", "make -n CC=x")
+	run(t, "help: ## Show this\n\t@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = \":.*?## \"}; {printf \"%-10s %s\\n\", $$1, $$2}'\n", src, "make")
+	run(t, "x:\n\t@echo \"a  b\"   c'  d'\n\t@echo a  b | tr ' ' .\n\t@echo `echo hi` $${HOME:+home}\n\t@if true; then echo yes; else echo no; fi\n\t@for i in 1 2 3; do echo $$i; done\n\t@cd / && pwd\n\t@test -f a.c && echo there || echo not\n", src, "make", "make -n")
+	run(t, "all: x.b y.b\n%.b: %.a\n\tcp $< $@\n%.a:\n\techo $* > $@\n", src, "make", "make -n", "make -j2 -s", "make x.b x.a")
+	run(t, "A = 1\nA += \\\n 2 \\\n 3\nB = a\\#b\nC = x\\\n    y\nall: \\\n  a.c\n\t@echo '$(A)' '$(B)' '$(C)'\n", src, "make")
+	run(t, "all: one; @echo all\none: two\n\t@echo one\ntwo:\n\t@echo two; exit 1\nthree: ; @echo three\n", src, "make", "make -k all three", "make -i", "make three one")
+	run(t, "export VAR := from make\nunexport HOME2\nall:\n\t@env | grep -c '^VAR=from make'\n\t@echo $${VAR}\n", src, "make", "make VAR=cl", "make SHELL=/bin/bash")
+}
+
+// Prerequisites of the rule with the recipe come before those of others.
+func TestOrder(t *testing.T) {
+	run(t, "a: b\na: c\n\t@echo $^ - $<\na: d\nb c d: ; @echo $@\n", nil, "make", "make d a")
+}
+
 func TestVariables(t *testing.T) {
 	src := []string{"f a.c a\n", "f inc.mk INC = included\ninc: ; @echo inc rule\n", "f list one\ntwo\n"}
 	run(t, "A = $(B)\nB = late\nC := $(B)\nD ?= dflt\nD ?= no\nE = 1\nE += 2\nF := 1\nF += $(E)\nG != echo shell out\nH ::= $(C)x\nempty =\nsp = $(empty) $(empty)\nI = a # trailing\nall:\n\t@echo $(A) $(B) $(C) $(D) $(E) $(F) $(G) $(H) [$(I)] [$(sp)] $(UNDEF) $Az $(A)z ${A} $(flavor A) $(flavor C) $(flavor U) $(origin A) $(origin U) $(origin CC) $(origin PATH) $(origin @) '$(value A)'\nB = later\n", src,

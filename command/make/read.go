@@ -116,6 +116,9 @@ func (r *reader) line() {
 			text += "\n" + more
 			r.next++
 		}
+		if continued(text) {
+			text += "\n"
+		}
 		if !r.ignoring() && r.rule != nil {
 			r.rule.recipe.add(text, m.loc)
 		}

@@ -14,6 +14,7 @@ type rule struct {
 	static  string // the pattern of a static pattern rule
 	recipe  *recipe
 	loc     location
+	added   map[string]int // how many prerequisites each target got
 }
 
 // recipe is the lines that make a target.
@@ -51,6 +52,7 @@ type target struct {
 	double  []*target // double-colon rules, each as a target of the same name
 	stem    string
 	isGoal  bool // it stands as a target in a makefile
+	single  bool // and not with a double colon
 	known   bool // it is mentioned in a makefile
 	group   []string
 	vars    scope
@@ -305,6 +307,10 @@ func (r *reader) closeRule() {
 			m.warn(t.recipe.loc, "warning: ignoring old recipe for target '%s'", name)
 		}
 		t.recipe = u.recipe
+		// The prerequisites of the rule with the recipe come first.
+		if n := len(t.deps) - u.added[name]; n > 0 && n < len(t.deps) {
+			t.deps = append(append([]dep{}, t.deps[n:]...), t.deps[:n]...)
+		}
 	}
 }
 
@@ -334,7 +340,7 @@ func (m *maker) record(u *rule) {
 		}
 		t := m.target(name)
 		if u.double {
-			if t.isGoal && t.double == nil {
+			if t.single {
 				m.fatal(m.loc, "target file '%s' has both : and :: entries", name)
 			}
 			each := &target{name: name, isGoal: true, known: true, recipe: u.recipe}
@@ -345,7 +351,7 @@ func (m *maker) record(u *rule) {
 			if t.double != nil {
 				m.fatal(m.loc, "target file '%s' has both : and :: entries", name)
 			}
-			t.isGoal, t.known = true, true
+			t.isGoal, t.known, t.single = true, true, true
 			m.addDeps(t, u)
 		}
 		if u.grouped {
@@ -355,8 +361,7 @@ func (m *maker) record(u *rule) {
 				}
 			}
 		}
-		if m.defaultGoal == "" && (name[0] != '.' || strings.Contains(name, "/")) {
-			m.defaultGoal = name
+		if v := m.global[".DEFAULT_GOAL"]; (v == nil || v.value == "") && (name[0] != '.' || strings.Contains(name, "/")) {
 			m.set(".DEFAULT_GOAL", name, fromFile, false)
 		}
 	}
@@ -383,6 +388,10 @@ func (m *maker) addDeps(t *target, u *rule) {
 		}
 		t.deps = append(t.deps, d)
 	}
+	if u.added == nil {
+		u.added = map[string]int{}
+	}
+	u.added[t.name] = len(u.deps)
 }
 
 // substituteStem replaces the first % of a prerequisite.

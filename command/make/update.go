@@ -378,7 +378,6 @@ func (m *maker) after(t *target) {
 	m.stat(t)
 	if t.phony || !t.exists || m.dryRun {
 		t.fresh = true
-		return
 	}
 	if t.intermediate && !t.isTop && !had && !t.precious && !t.secondary && !t.phony {
 		t.intermade = true
@@ -448,10 +447,10 @@ func (m *maker) goals(names []string) int {
 func (m *maker) removeIntermediates() {
 	var names []string
 	for _, t := range m.order {
-		if !t.intermade || t.precious || t.secondary || m.allSecondary || m.isPrecious(t.name) || m.dryRun || m.touch {
+		if !t.intermade || t.precious || t.secondary || m.allSecondary || m.isPrecious(t.name) || m.touch {
 			continue
 		}
-		if m.t.Unlink(t.name) == nil {
+		if m.dryRun || m.t.Unlink(t.name) == nil {
 			names = append(names, t.name)
 		}
 	}
