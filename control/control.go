@@ -4,20 +4,27 @@
 // Every method begins by asking package access whether the caller may, which is audited. What changes is recorded before it is
 // acted on; after a crash reconciliation compares the records with what the nodes have. Nothing else holds the truth: Kubernetes
 // objects, SDKs and the command line are faces of it.
+//
+// A record is JSON under a key that begins with "c/" (docs/format.md). A transition is one commit: it checks that the records which it
+// changes are still what they were, and holds the events that tell of it. A box is a sandbox in memory; whoever has its turn
+// may record a transition and act on it. A peer is a node that joined. What is to be done about a sandbox, given its record and what its
+// node says, is decided by one function, next, which depends on nothing else.
 package control
 
 import (
 	"context"
 	"log/slog"
-	"net"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/google/uuid"
 
 	"agentrun.dev/access"
 	"agentrun.dev/api"
 	"agentrun.dev/bucket"
-	"agentrun.dev/engine"
+	"agentrun.dev/errs"
 	"agentrun.dev/kv"
-	"agentrun.dev/node"
 )
 
 // Options describe a service.
@@ -30,41 +37,170 @@ type Options struct {
 	S3       func() (endpoint, region string)
 	Log      *slog.Logger // nil: nothing is logged
 	Now      func() time.Time
+	// BuildNetwork is what init lines of templates may connect to, as package egress has it; none: nothing.
+	BuildNetwork []string
 }
 
 // Control is the service. All methods may be called concurrently.
 type Control struct {
-	o       Options
-	onces   onces   // requests with a key that are being done
-	timings timings // see Metrics
-}
+	o      Options
+	clock  *clock
+	opened time.Time // records from before are a former service's
+	news   *news
+	index  *index
 
-// now is the service's clock.
-func (c *Control) now() time.Time {
-	if c.o.Now != nil {
-		return c.o.Now()
-	}
-	return time.Now()
+	heads         *table[head]
+	versions      *table[api.Template]
+	pools         *table[pool]
+	reservations  *table[reservation]
+	claims        *table[claim]
+	forks         *table[fork]
+	snapshots     *table[snapshot]
+	agents        *table[api.Agent]
+	conversations *table[conversation]
+	nodes         *table[nodeRecord]
+	mounts        *table[api.Mounts]
+	totals        *table[total]
+	aliases       *table[alias]
+
+	builds   *builder
+	requests *requests
+	filler   *filler
+
+	peersMu              sync.RWMutex
+	peers                map[string]*peer
+	usageMu              sync.Mutex // one change of totals at a time
+	admitMu              sync.Mutex
+	admitted, admittedTo map[string]int // sandboxes that are being made, by owner and by pool
+
+	wake     chan struct{} // the loop has something to do
+	closing  chan struct{} // closed when the service ends
+	ctx      context.Context
+	cancel   context.CancelFunc
+	begun    atomic.Bool
+	ends     sync.Once
+	onces    onces    // requests with a key that are being done
+	timings  timings  // see Metrics
+	privates sync.Map // names of private buckets that are known to exist
+	work     sync.WaitGroup
 }
 
 // Open reads the records. Nodes are added by Join; then Start begins to act on the records.
-func Open(ctx context.Context, o Options) (*Control, error) { return &Control{o: o}, nil }
-
-// Join makes a node known, or known again, under its name; it is lost when it hasn't been heard of for a while, unless it is local.
-func (c *Control) Join(ctx context.Context, name, address string, h node.Host, local bool) error {
-	return unbuilt("join")
+func Open(ctx context.Context, o Options) (*Control, error) {
+	if o.KV == nil || o.Guard == nil || o.Keys == nil {
+		return nil, errs.Msg(errs.Invalid, "open control", "", "no store, no keys or no guard")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Control{
+		o: o, clock: newClock(o.Now), index: newIndex(),
+		heads: newTable[head](kindTemplate), versions: newTable[api.Template](kindVersion), pools: newTable[pool](kindPool),
+		reservations: newTable[reservation](kindReservation), claims: newTable[claim](kindClaim), forks: newTable[fork](kindFork),
+		snapshots: newTable[snapshot](kindSnapshot), agents: newTable[api.Agent](kindAgent),
+		conversations: newTable[conversation](kindConversation), nodes: newTable[nodeRecord](kindNode), mounts: newTable[api.Mounts](kindMounts),
+		totals: newTable[total](kindTotal), aliases: newTable[alias](kindAlias),
+		builds: newBuilder(), requests: newRequests(), filler: newFiller(),
+		admitted: map[string]int{}, admittedTo: map[string]int{},
+		peers: map[string]*peer{}, wake: make(chan struct{}, 1), closing: make(chan struct{}),
+	}
+	c.opened = c.clock.now()
+	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if err := c.load(ctx); err != nil {
+		c.cancel()
+		return nil, err
+	}
+	return c, nil
 }
 
-// Heartbeat says that a node that joined lives, and what it has.
-func (c *Control) Heartbeat(ctx context.Context, name string, i node.Info) error {
-	return unbuilt("heartbeat")
+// load reads everything that is kept in memory.
+func (c *Control) load(ctx context.Context) error {
+	for _, t := range []interface {
+		load(context.Context, kv.Store) error
+	}{c.heads, c.versions, c.pools, c.reservations, c.claims, c.forks, c.snapshots, c.agents, c.conversations, c.nodes, c.mounts, c.totals, c.aliases} {
+		if err := t.load(ctx, c.o.KV); err != nil {
+			return err
+		}
+	}
+	last, err := c.lastEvent(ctx)
+	if err != nil {
+		return err
+	}
+	c.news = newNews(last)
+	err = c.o.KV.Scan(ctx, under(kindSandbox), func(k, raw []byte) error {
+		r := new(record)
+		if err := decode(k, raw, r); err != nil {
+			return err
+		}
+		b := newBox(r.ID)
+		b.rec.Store(r)
+		b.raw = append([]byte(nil), raw...)
+		c.setTimers(b, r, true)
+		c.index.replace(b, nil, r)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.holdReserved()
+	return c.loadUsage(ctx)
 }
 
 // Start reconciles and then keeps doing so, until Close.
-func (c *Control) Start(ctx context.Context) error { return unbuilt("start") }
+func (c *Control) Start(ctx context.Context) error {
+	if !c.begun.CompareAndSwap(false, true) {
+		return errs.Msg(errs.Invalid, "start control", "", "it was started already")
+	}
+	for _, p := range c.allPeers() {
+		c.reconcile(ctx, p)
+	}
+	c.work.Go(func() { c.runBuilds(c.ctx) })
+	c.work.Go(func() { c.runPools(c.ctx) })
+	c.work.Go(func() { c.runLeases(c.ctx) })
+	c.work.Go(func() { c.runPolls(c.ctx) })
+	c.work.Go(func() { c.runSweeps(c.ctx) })
+	return nil
+}
+
+func (c *Control) started() bool { return c.begun.Load() }
 
 // Close stops acting. What runs on nodes goes on.
-func (c *Control) Close(ctx context.Context) error { return nil }
+func (c *Control) Close(ctx context.Context) error {
+	c.ends.Do(func() {
+		close(c.closing)
+		c.cancel()
+	})
+	done := make(chan struct{})
+	go func() {
+		c.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return c.flushUsage(ctx)
+	case <-ctx.Done():
+		return errs.New(errs.Canceled, "close control", "", ctx.Err())
+	}
+}
+
+// kick makes the loop of pools look again.
+func (c *Control) kick() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// act returns a context for what was recorded and must be done now: the client's going away doesn't stop it half-way.
+func act(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
+}
+
+// actTimeout bounds one request to a node.
+const actTimeout = 2 * time.Minute
+
+// newID mints an id: those made later sort later.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // Page is a part of a list: what comes after a cursor.
 type Page struct {
@@ -83,49 +219,4 @@ type Filter struct {
 type EventFilter struct {
 	Sandbox, Kind string
 	Limit         int
-}
-
-// Session is the use of a sandbox by a caller, who was found to be allowed to: the sandbox runs (it was woken up, if it slept) and can't
-// hibernate until Close, which also begins its lease anew. Whoever holds one for long extends the lease by doing so.
-type Session struct {
-	Sandbox api.Sandbox
-	host    node.Host
-}
-
-// Close ends the use.
-func (s *Session) Close() {}
-
-// Exec starts a command.
-func (s *Session) Exec(ctx context.Context, c engine.Cmd) (engine.Process, error) {
-	return s.host.Exec(ctx, s.Sandbox.ID, c)
-}
-
-// Code runs a text to its end.
-func (s *Session) Code(ctx context.Context, c node.Code) (*node.CodeResult, error) {
-	return s.host.Code(ctx, s.Sandbox.ID, c)
-}
-
-// Files are the sandbox's files.
-func (s *Session) Files(ctx context.Context) (node.Files, error) {
-	return s.host.Files(ctx, s.Sandbox.ID)
-}
-
-// Processes lists what runs.
-func (s *Session) Processes(ctx context.Context) ([]engine.Running, error) {
-	return s.host.Processes(ctx, s.Sandbox.ID)
-}
-
-// Signal sends a signal to a command that was started.
-func (s *Session) Signal(ctx context.Context, pid, sig int) error {
-	return s.host.Signal(ctx, s.Sandbox.ID, pid, sig)
-}
-
-// Attach takes up the output of a command that runs.
-func (s *Session) Attach(ctx context.Context, pid int, c engine.Cmd) (engine.Process, error) {
-	return s.host.Attach(ctx, s.Sandbox.ID, pid, c)
-}
-
-// Dial connects to a server inside.
-func (s *Session) Dial(ctx context.Context, port int) (net.Conn, error) {
-	return s.host.Dial(ctx, s.Sandbox.ID, port)
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -39,6 +40,7 @@ type once struct {
 	Print  []byte // of the request
 	Until  int64  // Unix seconds
 	Done   bool
+	Made   string `json:",omitempty"` // the id or name of what was made: recorded in the same commit as that
 	Answer Answer
 }
 
@@ -50,7 +52,8 @@ type onces struct {
 
 // Once does something once for a caller's key: again within a day, with a request of the same print, it returns the first
 // answer, and replayed. ErrReused is a key of another print; errs.Conflict says that the first is still being done, or
-// that the server ended in the middle of it, so that nobody knows whether it was. What fails may be tried again.
+// that the server ended in the middle of it, so that nobody knows whether it was. What fails may be tried again. do must use the context
+// that it is given: a sandbox or fork that it makes is recorded together with the key, so that after the server's end it is found again.
 func (c *Control) Once(ctx context.Context, who *access.Caller, key string, print [32]byte,
 	do func(ctx context.Context) (*Answer, error)) (a *Answer, replayed bool, err error) {
 	if key == "" || len(key) > MaxOnceKey {
@@ -63,11 +66,12 @@ func (c *Control) Once(ctx context.Context, who *access.Caller, key string, prin
 	}
 	defer c.onces.end(hash)
 	rec := append([]byte("c/k/"), hash[:]...)
-	now := c.now()
-	if a, err := c.answered(ctx, rec, print, now); a != nil || err != nil {
+	now := c.clock.now()
+	a, made, err := c.answered(ctx, rec, print, now)
+	if a != nil || err != nil {
 		return a, a != nil, err
 	}
-	o := once{Print: print[:], Until: now.Add(OnceTime).Unix()}
+	o := once{Print: print[:], Until: now.Add(OnceTime).Unix(), Made: made}
 	due := dueKey(o.Until, hash)
 	// Lazy: what do commits makes this durable too; if it commits nothing, nothing was done.
 	b := &kv.Batch{Lazy: true}
@@ -76,7 +80,9 @@ func (c *Control) Once(ctx context.Context, who *access.Caller, key string, prin
 	if err := c.o.KV.Commit(ctx, b); err != nil {
 		return nil, false, err
 	}
-	a, err = do(ctx)
+	s := &slot{key: rec, once: o, made: made}
+	a, err = do(context.WithValue(ctx, slotKey{}, s))
+	o.Made = cmp.Or(s.last, s.made)
 	end := &kv.Batch{}
 	if size := 0; err == nil {
 		if size = len(a.Body); size <= maxOnce {
@@ -98,37 +104,39 @@ func (c *Control) Once(ctx context.Context, who *access.Caller, key string, prin
 }
 
 // answered looks for the first answer.
-func (c *Control) answered(ctx context.Context, rec []byte, print [32]byte, now time.Time) (*Answer, error) {
+func (c *Control) answered(ctx context.Context, rec []byte, print [32]byte, now time.Time) (a *Answer, made string, err error) {
 	v, err := c.o.KV.Get(ctx, rec)
 	if errs.Is(err, errs.NotFound) {
-		return nil, nil
+		return nil, "", nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	o, err := decodeOnce(v)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, "", err
 	case o.Until <= now.Unix():
-		return nil, nil
+		return nil, "", nil
 	case !bytes.Equal(o.Print, print[:]):
-		return nil, ErrReused
+		return nil, "", ErrReused
+	case !o.Done && o.Made != "":
+		return nil, o.Made, nil
 	case !o.Done:
-		return nil, errs.Msg(errs.Conflict, "idempotency key", "", "the first request of this key was cut off by the server's end, or its answer was too large to be kept").
+		return nil, "", errs.Msg(errs.Conflict, "idempotency key", "", "the first request of this key was cut off by the server's end, or its answer was too large to be kept").
 			WithHint("look whether it did what it should, then take a new key")
 	case o.Answer.Secret:
-		return nil, errs.Msg(errs.Conflict, "idempotency key", "", "the request was answered, with a secret that is told once").
+		return nil, "", errs.Msg(errs.Conflict, "idempotency key", "", "the request was answered, with a secret that is told once").
 			WithHint("revoke what it made, then ask again with a new key")
 	}
-	return &o.Answer, nil
+	return &o.Answer, "", nil
 }
 
 // forgetOnces deletes answers whose time is over, at most some at once. It is called now and then.
 func (c *Control) forgetOnces(ctx context.Context) error {
 	const most = 10_000
 	b := &kv.Batch{Lazy: true, Reclaim: true}
-	now := c.now()
+	now := c.clock.now()
 	err := c.o.KV.Scan(ctx, kv.Range{Start: []byte("c/o/"), End: dueKey(now.Unix(), [32]byte{})}, func(key, _ []byte) error {
 		if len(b.Deletes) >= most {
 			return kv.Stop

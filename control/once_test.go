@@ -16,7 +16,7 @@ import (
 // TestOnce checks that a key's request is done once, and what else a key may meet.
 func TestOnce(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	c := &Control{o: Options{KV: memory.New(), Now: func() time.Time { return now }}}
+	c := &Control{o: Options{KV: memory.New()}, clock: newClock(func() time.Time { return now })}
 	who := func(name string) *access.Caller { return &access.Caller{Principal: api.Principal{Name: name}} }
 	done := 0
 	do := func(context.Context) (*Answer, error) {

@@ -1,0 +1,254 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"agentrun.dev/access"
+	"agentrun.dev/api"
+	"agentrun.dev/egress"
+	"agentrun.dev/errs"
+)
+
+// Bounds of what is declared; exceeding one is errs.Invalid, or errs.TooLarge for sizes.
+const (
+	maxInit     = 100
+	maxLine     = 64 << 10
+	maxVolumes  = 30
+	maxEnv      = api.MaxArgs // bytes of names and values together
+	maxLabels   = 64
+	maxSecrets  = 100
+	maxRules    = 1000
+	maxSeconds  = 10 * 365 * 24 * 3600
+	maxText     = 1024 // bytes of a name that isn't a label
+	maxMemory   = 1 << 42
+	maxLabelLen = 256
+)
+
+// allow asks whether the caller may.
+func (c *Control) allow(ctx context.Context, who *access.Caller, v access.Verb, t access.Thing) error {
+	return c.o.Guard.Check(ctx, who, v, t)
+}
+
+func ownerOf(who *access.Caller) string {
+	if who == nil {
+		return ""
+	}
+	return who.Principal.Name
+}
+
+func invalid(op, thing, format string, a ...any) error {
+	return errs.Msg(errs.Invalid, op, thing, fmt.Sprintf(format, a...))
+}
+
+// checkName holds names to DNS labels.
+func checkName(op, kind, name string) error {
+	ok := len(name) >= 1 && len(name) <= 63 && name[0] != '-' && name[len(name)-1] != '-'
+	for _, c := range []byte(name) {
+		ok = ok && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-')
+	}
+	if !ok {
+		return invalid(op, short(name), "the name of a %s is 1 to 63 of a-z, 0-9 and '-', with no '-' at either end", kind)
+	}
+	return nil
+}
+
+// checkSandboxName also refuses what could be taken for an id.
+func checkSandboxName(op, name string) error {
+	if err := checkName(op, "sandbox", name); err != nil {
+		return err
+	}
+	if _, err := uuid.Parse(name); err == nil {
+		return invalid(op, name, "the name of a sandbox mustn't look like an id")
+	}
+	return nil
+}
+
+func short(s string) string {
+	if len(s) > 100 {
+		return s[:100] + "…"
+	}
+	return s
+}
+
+func checkLabels(op string, l api.Labels) error {
+	if len(l) > maxLabels {
+		return invalid(op, "", "more than %d labels", maxLabels)
+	}
+	for k, v := range l {
+		if k == "" || len(k) > maxLabelLen || len(v) > maxLabelLen || strings.ContainsAny(k, "=\x00\n") || strings.ContainsAny(v, "\x00\n") {
+			return invalid(op, short(k), "a label's name is 1 to %d bytes without '=', its value at most as long; neither has line breaks", maxLabelLen)
+		}
+	}
+	return nil
+}
+
+func checkEnv(op string, env map[string]string) error {
+	n := 0
+	for k, v := range env {
+		if !envName(k) {
+			return invalid(op, short(k), "the name of a variable is letters, digits and '_', and doesn't begin with a digit")
+		}
+		if strings.ContainsRune(v, 0) {
+			return invalid(op, k, "the value has a zero byte")
+		}
+		n += len(k) + len(v) + 2
+	}
+	if n > maxEnv {
+		return errs.Msg(errs.TooLarge, op, "environment", fmt.Sprintf("%d bytes exceed the limit of %d", n, maxEnv))
+	}
+	return nil
+}
+
+func envName(k string) bool {
+	for i := range len(k) {
+		c := k[i]
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return k != ""
+}
+
+func checkLease(op string, l *api.Lease) error {
+	if l == nil {
+		return nil
+	}
+	for name, v := range map[string]int64{"duration": l.Duration, "extend": l.Extend, "maxAge": l.MaxAge, "sleep": l.Sleep, "retention": l.Retention} {
+		if v < 0 || v > maxSeconds {
+			return invalid(op, "lease", "%s is %d seconds: want 0 to %d", name, v, maxSeconds)
+		}
+	}
+	if l.OnExpiry != "" && l.OnExpiry != api.Hibernate && l.OnExpiry != api.End {
+		return invalid(op, "lease", "onExpiry is %q: want %s or %s", short(l.OnExpiry), api.Hibernate, api.End)
+	}
+	return nil
+}
+
+func checkVisibility(op, v string) error {
+	switch v {
+	case "", api.Private, api.Team, api.All:
+		return nil
+	}
+	return invalid(op, "visibility", "%q: want %s, %s or %s", short(v), api.Private, api.Team, api.All)
+}
+
+// rules are a policy's, as package egress has them.
+func rules(p api.NetworkPolicy) []string {
+	if p.Egress == "allow" {
+		return append([]string{"*"}, p.Allow...)
+	}
+	return p.Allow
+}
+
+func checkNetwork(op string, p api.NetworkPolicy) error {
+	if p.Egress != "" && p.Egress != "deny" && p.Egress != "allow" {
+		return invalid(op, "network", "egress is %q: want deny or allow", short(p.Egress))
+	}
+	if len(p.Allow) > maxRules {
+		return invalid(op, "network", "more than %d rules", maxRules)
+	}
+	_, err := egress.Parse(p.Allow)
+	return err
+}
+
+// within is errs.Denied unless a policy allows nothing that another doesn't.
+func within(op string, child, parent api.NetworkPolicy) error {
+	c, err := egress.Parse(rules(child))
+	if err != nil {
+		return err
+	}
+	p, err := egress.Parse(rules(parent))
+	if err != nil {
+		return err
+	}
+	if rule, ok := p.Covers(c); !ok {
+		return errs.Msg(errs.Denied, op, rule, "the network policy of what it comes from doesn't allow that").
+			WithHint("a sandbox may connect to what its template and its parent may, or less")
+	}
+	return nil
+}
+
+func checkSecrets(op string, list []api.SecretUse) error {
+	if len(list) > maxSecrets {
+		return invalid(op, "secrets", "more than %d", maxSecrets)
+	}
+	return access.CheckUses(list)
+}
+
+// checkSpec refuses what no node could build.
+func checkSpec(op string, s *api.TemplateSpec) error {
+	switch s.Engine {
+	case "", api.Userspace, api.OCI, api.MicroVM:
+	default:
+		return invalid(op, "engine", "%q: want %s, %s or %s", short(s.Engine), api.Userspace, api.OCI, api.MicroVM)
+	}
+	switch s.Language {
+	case "", api.Shell, api.Python, api.JavaScript:
+	default:
+		return invalid(op, "language", "%q: want %s, %s or %s", short(s.Language), api.Shell, api.Python, api.JavaScript)
+	}
+	if len(s.Init) > maxInit {
+		return invalid(op, "init", "more than %d lines", maxInit)
+	}
+	for _, l := range s.Init {
+		if len(l) > maxLine || strings.ContainsRune(l, 0) {
+			return invalid(op, "init", "a line has a zero byte or more than %d bytes", maxLine)
+		}
+	}
+	if s.Dir != "" && (!path.IsAbs(s.Dir) || strings.ContainsRune(s.Dir, 0) || len(s.Dir) > 4096) {
+		return invalid(op, "dir", "%q isn't an absolute path", short(s.Dir))
+	}
+	r := s.Resources
+	if r.CPU < 0 || r.CPU > 1024 || r.Memory < 0 || r.Memory > maxMemory || r.Disk < 0 || r.Processes < 0 || r.Processes > 1<<22 {
+		return invalid(op, "resources", "out of range")
+	}
+	for _, m := range s.Mounts {
+		if m != "private" && m != "shared" && m != "public" {
+			return invalid(op, "mounts", "%q: want private, shared or public", short(m))
+		}
+	}
+	for _, err := range []error{checkEnv(op, s.Env), checkNetwork(op, s.Network), checkLease(op, &s.Lease), checkVolumes(op, s.Volumes)} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkVolumes(op string, list []api.Volume) error {
+	if len(list) > maxVolumes {
+		return invalid(op, "volumes", "more than %d", maxVolumes)
+	}
+	paths, names := map[string]bool{}, map[string]bool{}
+	for _, v := range list {
+		if err := checkName(op, "volume", v.Name); err != nil {
+			return err
+		}
+		p := v.Path
+		if p == "" {
+			p = "/" + v.Name
+		}
+		if !path.IsAbs(p) || strings.ContainsRune(p, 0) || len(p) > 4096 {
+			return invalid(op, v.Name, "the path %q isn't absolute", short(p))
+		}
+		p = path.Clean(p)
+		if paths[p] || names[v.Name] {
+			return invalid(op, v.Name, "another volume has the same name or path")
+		}
+		paths[p], names[v.Name] = true, true
+		switch v.ForkPolicy {
+		case "", api.Fresh, api.Share, api.SnapshotPolicy, api.Clone:
+		default:
+			return invalid(op, v.Name, "the fork policy %q: want Fresh, Share, Snapshot or Clone", short(v.ForkPolicy))
+		}
+		if v.Size < 0 || v.Source.Bucket != "" && v.Source.Memory || len(v.Source.Bucket) > maxText {
+			return invalid(op, v.Name, "a size isn't negative, and a source is a bucket or memory, not both")
+		}
+	}
+	return nil
+}
