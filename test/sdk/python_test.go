@@ -5,7 +5,11 @@ package sdk
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"encoding/xml"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,9 +42,27 @@ func TestPython(t *testing.T) {
 	t.Run("unit", func(t *testing.T) { p.pytest(t, filepath.Join(p.dir, "tests"), nil, 100) })
 	t.Run("service", func(t *testing.T) {
 		s := harness.Start(t)
-		p.pytest(t, filepath.Join(harness.Root(), "test", "sdk", "python"), append(s.ClientEnv(t.TempDir()),
+		endpoint, ca := behindTLS(t, s)
+		p.pytest(t, filepath.Join(harness.Root(), "test", "sdk", "python"), append(s.ClientEnv(t.TempDir()), "TLS_ENDPOINT="+endpoint, "TLS_CA="+ca,
 			"SEED="+filepath.Join(harness.Root(), "test", "sdk", "testdata", "forkable-sandboxes.md"), "README="+filepath.Join(p.dir, "README.md")), 40)
 	})
+}
+
+// behindTLS puts a server behind TLS. It returns where it is and the file of its certificate.
+func behindTLS(t *testing.T, s *harness.Server) (endpoint, ca string) {
+	t.Helper()
+	u, err := url.Parse(s.API)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) }, FlushInterval: -1})
+	t.Cleanup(front.Close)
+	ca = filepath.Join(t.TempDir(), "ca.pem")
+	b := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})
+	if err := os.WriteFile(ca, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return front.URL, ca
 }
 
 // build makes wheel and sdist, and installs the wheel that is made of the sdist into a fresh environment, without the network.

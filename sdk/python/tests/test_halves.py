@@ -30,6 +30,11 @@ def test_same_names_and_arguments():
                 assert list(inspect.signature(m).parameters) == list(inspect.signature(other).parameters), f"{name}.{n}"
 
 
+def test_sandbox_create_takes_what_the_clients_does():
+    of_class, of_client = (inspect.signature(f).parameters for f in (agent_run.Sandbox.create, agent_run.AgentRun.create))
+    assert set(of_class) == set(of_client) - {"self"} | {"client", "endpoint", "api_key"}
+
+
 def test_everything_public_is_documented_and_typed():
     for name in agent_run.__all__:
         v = getattr(agent_run, name)

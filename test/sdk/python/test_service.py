@@ -13,7 +13,7 @@ import uuid
 import httpx
 import pytest
 
-from agent_run import (AgentRun, AsyncAgentRun, AsyncSandbox, CommandFailed, CommandTimeout, Conflict, Denied, Exists, Invalid, Lease, MergeConflict,
+from agent_run import (AgentRun, AsyncAgentRun, AsyncSandbox, CommandFailed, CommandTimeout, Conflict, ConnectionFailed, Denied, Exists, Invalid, Lease, MergeConflict,
                        NotEmpty, NotFound, Sandbox, SecretUse, TemplateSpec, Timeout, Unauthorized)
 from conftest import POOL, TEMPLATE
 
@@ -37,6 +37,26 @@ def test_wrong_key(client):
 
 def test_me(client):
     assert client.me().role == "admin"
+
+
+def test_tls(client, monkeypatch):
+    """The same server behind TLS, with a certificate that nobody knows but who is told."""
+    monkeypatch.setenv("AGENTRUN_ENDPOINT", os.environ["TLS_ENDPOINT"])
+    monkeypatch.setenv("AGENTRUN_API_KEY", client.config.api_key)
+    with pytest.raises(ConnectionFailed, match="AGENTRUN_CA_CERT"):
+        AgentRun().server()
+    with client.create(POOL) as s, pytest.raises(ConnectionFailed, match="AGENTRUN_CA_CERT"):
+        AgentRun().get(s.id)
+    monkeypatch.setenv("AGENTRUN_CA_CERT", os.environ["TLS_CA"])
+    with AgentRun() as c, c.create(POOL) as s:
+        assert s.exec("print('hi')").stdout == "hi\n"
+        with s.open(["cat"]) as p:
+            p.write("x")
+            p.close_stdin()
+            assert p.read(20) == b"x"
+        monkeypatch.delenv("AGENTRUN_CA_CERT")
+        with pytest.raises(ConnectionFailed, match="AGENTRUN_CA_CERT"):
+            Sandbox(AgentRun(), s.info).pty()
 
 
 # Creating.

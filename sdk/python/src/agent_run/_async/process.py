@@ -161,7 +161,7 @@ class AsyncTerminal:
         except TimeoutError as e:
             raise Timeout(f"connect: {host}: timed out") from e
         except (OSError, InvalidHandshake) as e:
-            raise ConnectionFailed(f"connect: {host}: {e}", op="connect", thing=host, cause=str(e)) from e
+            raise transport._unreachable(e) from e
         await socket.send(json.dumps(hello))
         return cls(socket, tty)
 

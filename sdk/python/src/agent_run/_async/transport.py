@@ -125,6 +125,7 @@ class AsyncTransport:
             await _io.sleep(wait)
 
     def _unreachable(self, e: Exception) -> Exception:
+        """Words a failure to get any answer."""
         host = self.config.host
         if isinstance(e, httpx.TimeoutException):
             what = "connect" if isinstance(e, (httpx.ConnectTimeout, httpx.PoolTimeout)) else "read answer"
@@ -133,7 +134,7 @@ class AsyncTransport:
         hint = ""
         if "CERTIFICATE_VERIFY_FAILED" in text:
             hint = "give the server's certificate with ca_cert=, or AGENTRUN_CA_CERT"
-        elif isinstance(e, httpx.ConnectError):
+        elif isinstance(e, (httpx.ConnectError, ConnectionRefusedError)):
             hint = "start a server with 'agentrun up', or say where one is with endpoint= or AGENTRUN_ENDPOINT"
         return ConnectionFailed(f"connect: {host}: {text}", op="connect", thing=host, cause=text, hint=hint)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 from .. import _wire
 from ..errors import Conflict, ConnectionFailed, MergeConflict, NotFound, Timeout
 from ..types import (Conversation, Credentials, ExecResult, FileChange, FileDiff, FileMerge, Lease, NetworkPolicy, ProcessInfo,
-                     SandboxInfo, SecretUse, Snapshot, Tree, Usage)
+                     Reservation, SandboxInfo, SecretUse, Snapshot, Tree, Usage)
 from . import _io
 from .files import Files
 from .process import ExecStream, Process, Terminal, command, hello
@@ -56,12 +56,17 @@ class Sandbox:
         self.files = Files(self)
 
     @classmethod
-    def create(cls, source: Optional[str] = None, *, client: Optional[AgentRun] = None, endpoint: Optional[str] = None,
-                     api_key: Optional[str] = None, **options: Any) -> Sandbox:
-        """Makes a sandbox, as `AgentRun.create` does; see there for the options. Without a client it is the one that is found by
-        AGENTRUN_ENDPOINT and AGENTRUN_API_KEY, or by what `agentrun up` left."""
-        client = client or cls._client(endpoint, api_key)
-        return client.create(source, **options)
+    def create(cls, source: Optional[str] = None, *, pool: Optional[str] = None, template: Optional[str] = None,
+                     snapshot: Union[Snapshot, str, None] = None, reservation: Union[Reservation, str, None] = None, name: Optional[str] = None,
+                     env: Optional[Mapping[str, str]] = None, secrets: Optional[Sequence[SecretUse]] = None, lease: Optional[Lease] = None,
+                     network: Optional[NetworkPolicy] = None, visibility: Optional[str] = None, owner: Optional[str] = None,
+                     conversation: Optional[str] = None, labels: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None,
+                     client: Optional[AgentRun] = None, endpoint: Optional[str] = None, api_key: Optional[str] = None) -> Sandbox:
+        """Makes a sandbox, as `AgentRun.create` does; see there for the arguments and errors. Without a client it is one that is found
+        by AGENTRUN_ENDPOINT and AGENTRUN_API_KEY, or by what `agentrun up` left, and that all who call this share."""
+        return (client or cls._client(endpoint, api_key)).create(
+            source, pool=pool, template=template, snapshot=snapshot, reservation=reservation, name=name, env=env, secrets=secrets, lease=lease,
+            network=network, visibility=visibility, owner=owner, conversation=conversation, labels=labels, timeout=timeout)
 
     @classmethod
     def connect(cls, id: str, *, client: Optional[AgentRun] = None, endpoint: Optional[str] = None,
