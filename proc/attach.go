@@ -168,14 +168,14 @@ func (in *Input) attach(r io.Reader) (detach func()) {
 	defer in.mu.Unlock()
 	in.turn++
 	turn := in.turn
-	in.r, in.busy = r, false
+	in.r, in.busy, in.buf = r, false, nil
 	in.wake()
 	return func() {
 		in.mu.Lock()
 		defer in.mu.Unlock()
 		if in.turn == turn {
 			in.turn++
-			in.r, in.busy = nil, false
+			in.r, in.busy, in.buf = nil, false, nil
 			in.wake()
 		}
 	}

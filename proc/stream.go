@@ -16,13 +16,18 @@ type Input struct {
 	tty     bool
 	mu      sync.Mutex
 	r       io.Reader
-	pending []byte
+	buf     []byte // what is read into, while pending is empty
+	pending []byte // part of buf
 	err     error
 	busy    bool
 	change  chan struct{} // closed and forgotten when there is something new
 	waits   bool          // without a reader it waits for a client to attach: it is one of a copied sandbox
 	turn    int           // counts clients
 }
+
+// What is read at once: little at first, since most clients that wait have sent a line, and four times as much whenever
+// that was full.
+const firstRead, largestRead = 512, 32 << 10
 
 // NewInput returns a file that reads from r; a nil r is at its end. tty makes it look like a terminal.
 func NewInput(r io.Reader, tty bool) *Input {
@@ -79,8 +84,12 @@ func (in *Input) fill() <-chan struct{} {
 		return ch
 	}
 	in.busy = true
+	buf := in.buf
+	if len(buf) == 0 {
+		buf = make([]byte, firstRead)
+	}
+	in.buf = nil
 	go func(r io.Reader, turn int) {
-		buf := make([]byte, 32<<10)
 		n, err := r.Read(buf)
 		in.mu.Lock()
 		defer in.mu.Unlock()
@@ -88,6 +97,14 @@ func (in *Input) fill() <-chan struct{} {
 			return // another client's turn
 		}
 		in.pending, in.busy = buf[:n], false
+		switch {
+		case n == len(buf) && n < largestRead:
+			in.buf = make([]byte, 4*n)
+		case n < len(buf)/16 && len(buf) > firstRead:
+			in.buf = nil // it is large for the little that comes
+		default:
+			in.buf = buf
+		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			err = syscall.EIO
 		}

@@ -600,7 +600,7 @@ func (sh *Shell) compAction(kind, word string) []string {
 	case "command":
 		all = sh.commandNames()
 	case "shopt":
-		all = shoptNames(sh.shopts.on)
+		all = shoptNames()
 	case "setopt":
 		for _, e := range optionTable() {
 			all = append(all, e.name)

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"sort"
 	"strings"
 )
@@ -106,41 +107,53 @@ func (sh *Shell) shellopts() string {
 	return strings.Join(out, ":")
 }
 
-// shopts are shopt's. The map is copied on change.
-type shopts struct{ on map[string]bool }
+// shopts are shopt's: a bit each, in the order of shoptNumbers.
+type shopts struct{ on uint64 }
 
-// shoptDefaults lists bash's options; those that are on at the start of a script are true.
-func shoptDefaults() map[string]bool {
-	m := make(map[string]bool)
-	for _, n := range strings.Fields("autocd assoc_expand_once cdable_vars cdspell checkhash checkjobs compat31 compat32 compat40 compat41 compat42 compat43 compat44 direxpand dirspell dotglob execfail expand_aliases extdebug extglob failglob globstar gnu_errfmt histappend histreedit histverify huponexit inherit_errexit lastpipe lithist localvar_inherit localvar_unset login_shell mailwarn no_empty_cmd_completion nocaseglob nocasematch noexpand_translation nullglob progcomp_alias restricted_shell shift_verbose varredir_close xpg_echo") {
-		m[n] = false
+// shoptOn lists bash's options that are on at the start of a script, shoptOff the others.
+const (
+	shoptOn  = "checkwinsize cmdhist complete_fullquote extquote force_fignore globasciiranges globskipdots hostcomplete interactive_comments patsub_replacement progcomp promptvars sourcepath"
+	shoptOff = "autocd assoc_expand_once cdable_vars cdspell checkhash checkjobs compat31 compat32 compat40 compat41 compat42 compat43 compat44 direxpand dirspell dotglob execfail expand_aliases extdebug extglob failglob globstar gnu_errfmt histappend histreedit histverify huponexit inherit_errexit lastpipe lithist localvar_inherit localvar_unset login_shell mailwarn no_empty_cmd_completion nocaseglob nocasematch noexpand_translation nullglob progcomp_alias restricted_shell shift_verbose varredir_close xpg_echo"
+)
+
+// shoptNumbers numbers the options, those first that are on at the start; shoptList has their names in order.
+var shoptNumbers, shoptList = numberShopts()
+
+func numberShopts() (map[string]uint8, []string) {
+	list := append(strings.Fields(shoptOn), strings.Fields(shoptOff)...)
+	m := make(map[string]uint8, len(list))
+	for i, n := range list {
+		m[n] = uint8(i)
 	}
-	for _, n := range strings.Fields("checkwinsize cmdhist complete_fullquote extquote force_fignore globasciiranges globskipdots hostcomplete interactive_comments patsub_replacement progcomp promptvars sourcepath") {
-		m[n] = true
-	}
-	return m
+	slices.Sort(list)
+	return m, list
 }
 
-func (s *shopts) get(name string) bool { return s.on[name] }
+func shoptDefaults() uint64 { return 1<<len(strings.Fields(shoptOn)) - 1 }
+
+func (s *shopts) get(name string) bool {
+	i, ok := shoptNumbers[name]
+	return ok && s.on&(1<<i) != 0
+}
 
 func (s *shopts) known(name string) bool {
-	_, ok := s.on[name]
+	_, ok := shoptNumbers[name]
 	return ok
 }
 
 func (s *shopts) set(name string, on bool) {
-	m := make(map[string]bool, len(s.on))
-	for k, v := range s.on {
-		m[k] = v
+	if i, ok := shoptNumbers[name]; ok {
+		s.on &^= 1 << i
+		if on {
+			s.on |= 1 << i
+		}
 	}
-	m[name] = on
-	s.on = m
 }
 
 func (s *shopts) enabled() []string {
 	var out []string
-	for _, k := range sortedKeys(s.on) {
-		if s.on[k] {
+	for _, k := range shoptList {
+		if s.get(k) {
 			out = append(out, k)
 		}
 	}

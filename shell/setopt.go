@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strconv"
 )
 
@@ -191,7 +192,7 @@ func builtinShopt(sh *Shell, args []string) int {
 				names = append(names, e.name)
 			}
 		} else {
-			names = shoptNames(sh.shopts.on)
+			names = shoptNames()
 		}
 		for _, n := range names {
 			on, _ := get(n)
@@ -237,8 +238,8 @@ func builtinShopt(sh *Shell, args []string) int {
 }
 
 // shoptNames is in bash's order: the alphabet's, but for one.
-func shoptNames(on map[string]bool) []string {
-	names := sortedKeys(on)
+func shoptNames() []string {
+	names := slices.Clone(shoptList)
 	for i := 1; i < len(names); i++ {
 		if names[i] == "autocd" {
 			names[i-1], names[i] = names[i], names[i-1]
