@@ -52,7 +52,12 @@ type Key struct {
 	Sandbox string
 
 	buckets bool // its principal may do everything with buckets
+	looks   bool // its principal is a viewer
 }
+
+// MayRun reports whether the key may run commands, in sandboxes that are made for the purpose: all keys may, but those of viewers and of
+// sandboxes.
+func (k *Key) MayRun() bool { return k != nil && !k.looks && k.Sandbox == "" }
 
 // Action is what a caller wants to do.
 type Action uint8

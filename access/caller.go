@@ -91,5 +91,8 @@ func (t *Thing) name() string {
 	return t.Kind + "/" + t.ID
 }
 
+// frees reports whether the verb gives back space, so that a full disk mustn't keep it from being written down.
+func (v Verb) frees() bool { return v == SandboxEnd || v == SnapshotChange || v == AuditChange }
+
 // Looks reports whether the verb changes nothing, so that its decisions needn't be durable at once.
 func (v Verb) Looks() bool { return strings.HasSuffix(string(v), ".get") || v == SandboxRead }

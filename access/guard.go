@@ -44,6 +44,9 @@ func NewGuard(ctx context.Context, keys *Keys, o AuditOptions) (*Guard, error) {
 // Close writes what the log has still to write. Nothing is allowed afterwards. A log whose last entry isn't audit.close, or in which
 // audit.open follows something else, is that of a process that was ended by force: looks of its last second may be missing.
 func (g *Guard) Close(ctx context.Context) error {
+	if g == nil || g.log == nil {
+		return nil
+	}
 	e := newEntry(System("stop"), "audit.close", "audit")
 	e.Time, e.Allowed, e.Rule = g.log.now().UTC(), true, "system"
 	return g.log.close(ctx, e)
@@ -100,7 +103,7 @@ func (g *Guard) refuse(ctx context.Context, who *Caller, v Verb, t Thing, rule s
 func (g *Guard) put(ctx context.Context, who *Caller, v Verb, t Thing, allowed bool, rule string) (func(context.Context) error, error) {
 	e := newEntry(who, string(v), t.name())
 	e.Allowed, e.Rule, e.Data = allowed, clean(who, rule, maxRule), t.data(who)
-	return g.log.put(ctx, e, !v.Looks(), v == SandboxEnd || v == SnapshotChange)
+	return g.log.put(ctx, e, !v.Looks(), v.frees())
 }
 
 func logErr(v Verb, t Thing, err error) error {

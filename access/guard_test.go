@@ -222,6 +222,14 @@ func TestKeyOfPrincipal(t *testing.T) {
 	if k := get(NewKey{Principal: "ada", Role: api.RoleUser, Grants: []Grant{{Bucket: b}}}); k.Root || k.Allows(Write, b) || !k.Allows(Read, b) {
 		t.Errorf("%+v has more than its role and grants", k)
 	}
+	for name, want := range map[string]bool{"ada": true, "alice": true, "vera": false} {
+		if k := get(NewKey{Principal: name}); k.MayRun() != want {
+			t.Errorf("%s may run: %v", name, !want)
+		}
+	}
+	if get(NewKey{Sandbox: "s"}).MayRun() || get(NewKey{Principal: "alice", Role: api.RoleViewer}).MayRun() || !get(NewKey{Grants: []Grant{{Bucket: b}}}).MayRun() {
+		t.Error("who may run")
+	}
 	// A role above the principal's gives nothing.
 	k := get(NewKey{Principal: "vera", Role: api.RoleAdmin})
 	if c, err := w.keys.CallerOf(ctx, k.ID, "", ""); err != nil || c.Principal.Role != api.RoleViewer || k.Root {

@@ -233,7 +233,7 @@ func (k *Keys) bearer(ctx context.Context, key *Key) (*bearer, error) {
 		who.Role = key.Role
 	}
 	c := *key
-	c.Root, c.buckets = who.Role == api.RoleAdmin, rankOf(who.Role) >= operator
+	c.Root, c.buckets, c.looks = who.Role == api.RoleAdmin, rankOf(who.Role) >= operator, rankOf(who.Role) < user
 	return &bearer{&c, who}, nil
 }
 

@@ -199,7 +199,7 @@ func (g *Guard) ListKeys(ctx context.Context, who *Caller, principal, after stri
 	return keys, next, err
 }
 
-// RevokeKey ends a key at once. Anyone may revoke its own.
+// RevokeKey ends a key at once. Anyone may revoke its own, but not by a key of a lesser role.
 func (g *Guard) RevokeKey(ctx context.Context, who *Caller, id string) error {
 	if err := g.checkKey(ctx, who, id, "revoke"); err != nil {
 		return err
@@ -232,12 +232,15 @@ func (g *Guard) checkKey(ctx context.Context, who *Caller, id, what string) erro
 	}
 	t := keyThing(k)
 	t.Data = map[string]string{"do": what, "name": k.Name}
-	if err := g.Check(ctx, who, KeyChange, t); err != nil || what != "rotate" {
+	if err := g.Check(ctx, who, KeyChange, t); err != nil {
 		return err
 	}
-	// It tells the secret: whoever gets it must have no less than the key.
-	n := NewKey{Role: k.Role, Grants: k.Grants, Expires: k.Expires}
-	if within(who, &n) != "" || n.Role != k.Role || !n.Expires.Equal(k.Expires) {
+	more := who.Key != nil && who.Key.Role != "" && (k.Role == "" || rankOf(k.Role) > rankOf(who.Principal.Role))
+	if what == "rotate" { // which tells the secret: whoever gets it must have no less than the key
+		n := NewKey{Role: k.Role, Grants: k.Grants, Expires: k.Expires}
+		more = within(who, &n) != "" || n.Role != k.Role || !n.Expires.Equal(k.Expires)
+	}
+	if more && rankOf(who.Principal.Role) < admin {
 		return g.refuse(ctx, who, KeyChange, t, "the key has more than the caller's")
 	}
 	return nil

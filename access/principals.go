@@ -73,6 +73,9 @@ func (k *Keys) Principal(ctx context.Context, name string) (*api.Principal, erro
 	if name == RootPrincipal {
 		return rootPrincipal(), nil
 	}
+	if !ValidLabel(name) {
+		return nil, noPrincipal("")
+	}
 	k.mu.RLock()
 	p, known := k.people[name]
 	change := k.change
@@ -98,15 +101,12 @@ func (k *Keys) Principal(ctx context.Context, name string) (*api.Principal, erro
 }
 
 func noPrincipal(name string) error {
-	if !ValidLabel(name) {
-		name = ""
-	}
 	return errs.Msg(errs.NotFound, "principal", name, "no such principal")
 }
 
 func (k *Keys) loadPrincipal(ctx context.Context, name string) (*api.Principal, error) {
 	if !ValidLabel(name) {
-		return nil, noPrincipal(name)
+		return nil, noPrincipal("")
 	}
 	value, err := k.kv.Get(ctx, []byte(principalPrefix+name))
 	if err != nil {
@@ -246,7 +246,7 @@ func (k *Keys) DeletePrincipal(ctx context.Context, name string) error {
 	defer k.write.Unlock()
 	if _, err := k.loadPrincipal(ctx, name); err != nil {
 		if errs.Is(err, errs.NotFound) {
-			return noPrincipal(name)
+			return noPrincipal(printable(name, 63))
 		}
 		return err
 	}

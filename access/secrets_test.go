@@ -261,6 +261,7 @@ func TestPeoplesKeys(t *testing.T) {
 	wantKind(t, err, errs.Denied)
 	_, err = g.RotateKey(ctx, lesser, alice.Key.ID)
 	wantKind(t, err, errs.Denied)
+	wantKind(t, g.RevokeKey(ctx, lesser, alice.Key.ID), errs.Denied)
 	if k, err := g.RotateKey(ctx, lesser, next.ID); err != nil || k.Secret == next.Secret {
 		t.Fatal(k, err)
 	}

@@ -199,6 +199,9 @@ func (s *server) command(r *request, e *api.Exec) (*Command, error) {
 	if err := checkLimits(e); err != nil {
 		return nil, err
 	}
+	if !r.key.MayRun() {
+		return nil, errs.Msg(errs.Denied, "exec", "", "this key may only look")
+	}
 	if e.Keep && !r.key.Allows(access.Manage, agentrun.RefID{}) {
 		return nil, errs.Msg(errs.Denied, "exec", "keep", "only a root key may keep forks")
 	}

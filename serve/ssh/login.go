@@ -54,8 +54,8 @@ func (a *Access) Login(ctx context.Context, c Credentials) (*Login, error) {
 	default:
 		err = errLogin
 	}
-	if err == nil && key.Sandbox != "" {
-		err = errLogin // it is for the buckets of that sandbox, and nothing else
+	if err == nil && !key.MayRun() {
+		err = errLogin
 	}
 	if err != nil {
 		return nil, err
