@@ -105,7 +105,7 @@ func (c *Control) plan(t *api.Template) node.Build {
 	if !atWork {
 		spec.Volumes = append(spec.Volumes, volume.Spec{Name: "workspace", Path: workspace, Empty: true, Policy: volume.Snapshot})
 	}
-	return node.Build{Image: imageOf(t.Name, t.Version), Spec: spec, Init: s.Init, Network: c.o.BuildNetwork, Timeout: buildTimeout}
+	return node.Build{Image: imageOf(t.Name, t.Version), Spec: spec, Init: s.Init, Network: c.o.BuildNetwork, Language: s.Language, Timeout: buildTimeout}
 }
 
 // volumeSpec translates a volume of a template.

@@ -18,6 +18,7 @@ import (
 	"agentrun.dev/access"
 	"agentrun.dev/cmd/agentrun/internal/sandbox"
 	"agentrun.dev/cmd/agentrun/internal/settings"
+	"agentrun.dev/control"
 	"agentrun.dev/engine/userspace"
 	"agentrun.dev/errs"
 	"agentrun.dev/node"
@@ -38,7 +39,8 @@ type Config struct {
 	Root             settings.RootKey // zero: the data directory's own
 	History          time.Duration    // see bucket.Options
 	SSH              SSH
-	NodeListen       string // host:port at which nodes make themselves known; "" for none
+	NodeListen       string   // host:port at which nodes make themselves known; "" for none
+	BuildNetwork     []string // what init lines of templates may connect to, as package egress has it
 	Version          string
 	Log              *slog.Logger
 }
@@ -94,6 +96,8 @@ type Server struct {
 	store    *Store
 	guests   *userspace.Guests
 	node     *node.Node
+	guard    *access.Guard
+	control  *control.Control
 	ssh      *ssh.Server // nil if there is none
 	servers  []*http.Server
 	active   sync.WaitGroup // requests, hijacked ones included
@@ -173,6 +177,15 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 		scheme = "https"
 	}
 	s.Endpoint, s.S3Endpoint = scheme+"://"+reachable(apiListener), scheme+"://"+reachable(s3Listener)
+	if err = s.openService(ctx, &c, keys); err == nil {
+		if err = s.listenForNodes(&c, s.control); err != nil {
+			err = errors.Join(err, s.closeService(ctx))
+		}
+	}
+	if err != nil {
+		_, _ = apiListener.Close(), s3Listener.Close()
+		return nil, err
+	}
 	s.serve(&c, keys, apiListener, s3Listener)
 	if s.ssh != nil {
 		s.serving.Go(func() {
@@ -245,6 +258,7 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) {
 	}
 	restHandler := rest.New(s.store.Store, keys, rest.Options{
 		Version: c.Version, S3Endpoint: s3Endpoint, Runner: &runner{s.node}, Stored: s.store.Stored, Log: log,
+		Control: s.control, Guard: s.guard, Ports: ports(c), PortHost: portHost,
 		Metrics: m.Handler(), OpenMetrics: loopback(host),
 		Ready: func() error {
 			if s.draining.Load() {
@@ -325,7 +339,10 @@ func (s *Server) close() error {
 	}
 	s.serving.Wait()
 	s.active.Wait()
+	sleep, cancelSleep := context.WithTimeout(context.Background(), sleepTimeout)
+	defer cancelSleep()
+	service := errors.Join(s.control.Suspend(sleep), s.closeService(sleep))
 	end, cancelEnd := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancelEnd()
-	return errors.Join(s.node.Close(end), s.guests.Close(), s.store.Close())
+	return errors.Join(service, s.node.Close(end), s.guests.Close(), s.store.Close())
 }

@@ -1,0 +1,45 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"agentrun.dev/api"
+)
+
+// Suspend stops acting and puts what runs on nodes of this process to sleep: they end with it. What can't be saved in time is lost, and
+// fails when the service is opened again. Close follows.
+func (c *Control) Suspend(ctx context.Context) error {
+	c.ends.Do(func() {
+		close(c.closing)
+		c.cancel()
+	})
+	c.work.Wait()
+	var mu sync.Mutex
+	var failed []error
+	limit := newLimit(maxActs)
+	for _, b := range c.index.list() {
+		r := b.rec.Load()
+		p := c.peer(r.Node)
+		if p == nil || !p.local || !r.claimed() || r.State != api.StateRunning || ctx.Err() != nil {
+			continue
+		}
+		limit.do(func() {
+			if err := b.take(ctx); err != nil {
+				return
+			}
+			defer b.give()
+			if b.rec.Load().State != api.StateRunning {
+				return
+			}
+			if err := c.putToSleep(ctx, b, 0, "the service was shut down"); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed = append(failed, err)
+			}
+		})
+	}
+	limit.wait()
+	return errors.Join(failed...)
+}
