@@ -31,6 +31,17 @@ const (
 	callShut    = 13 // handle, how: "w", or "" for all
 	callTLS     = 14 // handle, name, verify: "0", "1" (the chain), "2" (the name too); protocols, separated by commas; certificates in PEM → version, cipher, protocol; of the server's certificate names, subject, issuer, since, until; and itself
 	callFile    = 15 // handle → descriptor from which the rest is read
+
+	// Sockets of the sandbox's own network are descriptors. callConnect answers with "f" and one when it comes to such a connection.
+	callSocket   = 16 // "4" or "6" → descriptor
+	callOption   = 17 // descriptor, "reuse", "port" or "v6only", number
+	callBind     = 18 // descriptor, host, port
+	callListen   = 19 // descriptor, backlog
+	callAccept   = 20 // descriptor → descriptor; it doesn't wait
+	callNames    = 21 // descriptor → host, port, peer's host, port; empty where there is none
+	callShutdown = 22 // descriptor, how: 0 (reading), 1 (writing) or 2
+	callJoin     = 23 // descriptor, host, port, milliseconds; ENETUNREACH for what is outside
+	callAdopt    = 24 // descriptor of a connection, which is closed → handle
 )
 
 const (
@@ -64,6 +75,7 @@ func (in *Interpreter) network(p *proc.Process, op uint32, data []byte) []byte {
 		no, text = int(syscall.EACCES), denial(err)
 	case errors.As(err, &unknown):
 		no = 1<<16 | 2 // gaierror: EAI_NONAME
+	case no == int(syscall.EAGAIN): // which Go calls a timeout
 	case errors.As(err, &late) && late.Timeout():
 		no = int(syscall.ETIMEDOUT)
 	case op == callTLS:
@@ -107,10 +119,20 @@ func (in *Interpreter) networkCall(p *proc.Process, op uint32, data []byte) ([]b
 		}
 		return -1
 	}
+	if op >= callSocket && op <= callJoin {
+		return local(p, op, field, number, limit)
+	}
 	c := in.connsOf(p)
-	if op == callConnect {
+	switch op {
+	case callConnect:
 		host, port := field(), field()
-		return in.connect(c, p, net.JoinHostPort(host, port), limit())
+		return in.connect(c, p, host, port, limit())
+	case callAdopt:
+		conn, err := p.TakeConn(number())
+		if err != nil {
+			return nil, err
+		}
+		return in.hold(c, conn)
 	}
 	n := number()
 	c.mu.Lock()
@@ -177,7 +199,15 @@ func (in *Interpreter) hangUp(p *proc.Process) {
 }
 
 // connect makes a connection. Handles are never used twice: a copy of a process has those of its original, which mean nothing there.
-func (in *Interpreter) connect(c *conns, p *proc.Process, addr string, limit time.Duration) ([]byte, error) {
+func (in *Interpreter) connect(c *conns, p *proc.Process, host, port string, limit time.Duration) ([]byte, error) {
+	if n, err := strconv.ParseUint(port, 10, 16); err == nil {
+		done, stop := ending(limit)
+		defer stop()
+		if fd, local, err := p.ConnectLocal(host, uint16(n), done); local {
+			return strconv.AppendInt([]byte("f"), int64(fd), 10), err
+		}
+	}
+	addr := net.JoinHostPort(host, port)
 	c.mu.Lock()
 	full := len(c.open) >= maxConns
 	c.mu.Unlock()
@@ -197,6 +227,11 @@ func (in *Interpreter) connect(c *conns, p *proc.Process, addr string, limit tim
 	if err != nil {
 		return nil, err
 	}
+	return in.hold(c, conn)
+}
+
+// hold gives a connection a handle.
+func (in *Interpreter) hold(c *conns, conn net.Conn) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {

@@ -139,7 +139,7 @@ func (in *Interpreter) config(req *request) wasm.Config {
 		switch {
 		case op == callRequest:
 			return req.encode(p.Args()), nil
-		case op >= callConnect && op <= callFile:
+		case op >= callConnect && op <= callAdopt:
 			return in.network(p, op, data), nil
 		}
 		return nil, syscall.ENOSYS

@@ -62,7 +62,7 @@ func (s *Session) config() wasm.Config {
 			}
 			s.copied = false
 			return []byte(code), nil
-		case op >= callConnect && op <= callFile:
+		case op >= callConnect && op <= callAdopt:
 			return s.in.network(p, op, data), nil
 		}
 		return nil, syscall.ENOSYS

@@ -100,6 +100,16 @@ PATCHES = [
                                " (subprocess, asyncio and concurrent.futures work)") from None
         self._started.wait()
 """),
+    # A request is answered before the next one is accepted.
+    ("socketserver.py", """        if self.block_on_close:
+            vars(self).setdefault('_threads', _Threads())
+        t = threading.Thread(target = self.process_request_thread,
+                             args = (request, client_address))
+        t.daemon = self.daemon_threads
+        self._threads.append(t)
+        t.start()
+""", """        self.process_request_thread(request, client_address)
+"""),
     # A denial isn't a broken connection to be tried again.
     ("site-packages/pip/_vendor/urllib3/connection.py", """        except SocketError as e:
             raise NewConnectionError(
