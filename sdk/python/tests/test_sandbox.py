@@ -125,10 +125,13 @@ def test_background(box, server):
     assert p.pid == 42 and server.requests[-1].json == {"code": "sleep 9", "background": True, "log": "/tmp/log"}
     server.on("GET", "sandboxes/0193/processes", {"processes": [{"pid": 42, "args": ["sleep", "9"]}]})
     assert p.is_running() and p.info().args == ["sleep", "9"]
+    with pytest.raises(Timeout):
+        p.wait(0.05, interval=0.01)
     server.on("DELETE", "sandboxes/0193/processes/42", Answer(None, 204))
     p.kill("KILL")
     assert server.requests[-1].query == {"signal": "KILL"}
     server.on("GET", "sandboxes/0193/processes", {"processes": []})
+    p.wait(1)
     assert not p.is_running() and p.info() is None
     server.on("GET", "sandboxes/0193/files", Answer(b"log\xff", content_type="application/octet-stream"))
     assert p.output() == "log\ufffd"
@@ -524,7 +527,7 @@ def test_open_with_text(terminal):
     assert t.hello == {"code": "int(input())", "language": "python", "session": "s", "env": ["A=b"]}
 
 
-def test_waiting_for_a_process(terminal):
+def test_follow(terminal):
     def talk(ws):
         ws.send(json.dumps({"pid": 42}))
         ws.send(b"\x01out")
@@ -532,21 +535,8 @@ def test_waiting_for_a_process(terminal):
 
     t, box = terminal(talk)
     with box.follow(42) as f:
-        assert f.read() == b"out" and f.pid == 42
+        assert f.read() == b"out" and f.pid == 42 and f.wait(5) == 7
     assert t.hello == {"attach": 42}
-
-    def gone(ws):
-        ws.send(json.dumps({"error": {"kind": "not found", "detail": "exec: 42: no such process"}}))
-
-    for talk, want in ((talk, 7), (gone, None)):
-        _, box = terminal(talk)
-        inner = getattr(box, "_inner", box)
-        cls = type(agent_run.Process(inner, 42)) if inner is box else agent_run.AsyncProcess
-        p = cls(inner, 42)
-        if inner is not box:
-            from conftest import wrap
-            p = wrap(p, box._loop)
-        assert p.wait(5) == want
 
 
 def test_terminal_error(terminal):

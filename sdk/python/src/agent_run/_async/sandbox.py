@@ -221,6 +221,7 @@ class AsyncSandbox:
                    env: Optional[Mapping[str, str]] = None, cwd: Optional[str] = None, timeout: Optional[float] = None,
                    root: bool = False) -> AsyncTerminal:
         """Starts something with pipes, and returns it to be talked with: for what takes input as it runs. See `exec` for the arguments.
+        Python and JavaScript begin when all of the input is there: after `close_stdin`.
 
         Args:
             timeout: seconds after which it is ended; None is the server's hour.
@@ -229,11 +230,12 @@ class AsyncSandbox:
         return await AsyncTerminal.start(self._transport, self._path("exec"), request, False)
 
     async def follow(self, pid: int) -> AsyncTerminal:
-        """Takes up the output of a command that was started: the newest MiB of what it wrote, and what follows. To close that leaves the
-        command as it is.
+        """Takes up a command that lost its client: one that runs on in a fork, or after hibernation. Its output comes, of what it wrote
+        without a client the newest MiB, and it takes input. To close that leaves it as it is.
 
-        Raises:
-            NotFound: there is none of that number; from `wait`, or at the first `read`.
+        Raises, from `wait`:
+            NotFound: there is none of that number.
+            Exists: it has a client.
         """
         return await AsyncTerminal.start(self._transport, self._path("exec"), {"attach": pid}, False)
 

@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .. import _wire
-from ..errors import ConnectionFailed, NotFound, Timeout, from_answer, from_problem
+from ..errors import ConnectionFailed, Timeout, from_answer, from_problem
 from ..types import ExecEvent, ExecResult, ProcessInfo
 from . import _io
 from .transport import Stream, Transport, cut_off
@@ -99,29 +99,29 @@ class Process:
         """
         self.sandbox.kill(self.pid, signal)
 
-    def follow(self) -> Terminal:
-        """Takes up its output, also that of the past: the newest MiB. Not for what has a log, which its output goes to."""
-        return self.sandbox.follow(self.pid)
-
     def output(self) -> str:
         """Returns what it wrote to its log so far. Only for one that was started with log=."""
         if not self.log:
             raise ValueError("this process has no log: start it with exec(..., background=True, log='/path')")
         return self.sandbox.files.read(self.log, errors="replace")
 
-    def wait(self, timeout: Optional[float] = None) -> Optional[int]:
-        """Waits until it has ended, and returns its exit code, 0 to 255; None if it had ended before anybody waited.
+    def wait(self, timeout: Optional[float] = None, interval: float = 0.1) -> None:
+        """Waits until it has ended. Its exit code isn't kept: have it write that to a file, if it matters.
 
         Args:
             timeout: seconds; None waits for ever.
+            interval: seconds between two looks at it, which grow to ten times that.
         Raises:
             Timeout: it still runs.
         """
-        with self.follow() as terminal:
-            try:
-                return terminal.wait(timeout)
-            except NotFound:
-                return None
+        end = None if timeout is None else time.monotonic() + timeout
+        pause = interval
+        while self.is_running():
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                raise Timeout(f"wait: process {self.pid}: still runs after {timeout} s")
+            _io.sleep(pause if left is None else min(pause, left))
+            pause = min(pause * 1.5, interval * 10)
 
 
 class Terminal:

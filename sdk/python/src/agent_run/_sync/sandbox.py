@@ -222,6 +222,7 @@ class Sandbox:
                    env: Optional[Mapping[str, str]] = None, cwd: Optional[str] = None, timeout: Optional[float] = None,
                    root: bool = False) -> Terminal:
         """Starts something with pipes, and returns it to be talked with: for what takes input as it runs. See `exec` for the arguments.
+        Python and JavaScript begin when all of the input is there: after `close_stdin`.
 
         Args:
             timeout: seconds after which it is ended; None is the server's hour.
@@ -230,11 +231,12 @@ class Sandbox:
         return Terminal.start(self._transport, self._path("exec"), request, False)
 
     def follow(self, pid: int) -> Terminal:
-        """Takes up the output of a command that was started: the newest MiB of what it wrote, and what follows. To close that leaves the
-        command as it is.
+        """Takes up a command that lost its client: one that runs on in a fork, or after hibernation. Its output comes, of what it wrote
+        without a client the newest MiB, and it takes input. To close that leaves it as it is.
 
-        Raises:
-            NotFound: there is none of that number; from `wait`, or at the first `read`.
+        Raises, from `wait`:
+            NotFound: there is none of that number.
+            Exists: it has a client.
         """
         return Terminal.start(self._transport, self._path("exec"), {"attach": pid}, False)
 
