@@ -119,7 +119,10 @@ def test_broken_connections(client, server, box):
     with pytest.raises(ConnectionFailed):
         box.exec("rm -rf once")
     assert len(server.seen("POST", "sandboxes/0193/exec")) == 1  # it may have been run
-    server.on("POST", "sandboxes/0193/exec", problem(503, "unavailable"), {"exitCode": 0, "stdout": "ok", "stderr": "", "language": "shell", "duration": 0})
+    server.on("POST", "sandboxes/0193/exec", problem(503, "unavailable"), {})
+    with pytest.raises(Unavailable):
+        box.exec("lost in the middle")
+    server.on("POST", "sandboxes/0193/exec", problem(429, "limit exceeded"), {"exitCode": 0, "stdout": "ok", "stderr": "", "language": "shell", "duration": 0})
     assert box.exec("refused first").stdout == "ok"
 
 

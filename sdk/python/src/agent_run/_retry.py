@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass
 from typing import Mapping, Optional
 
-# Answers that say "not now". 429 and 503 come before anything was done; 502 and 504 are a gateway's, which doesn't know.
-REFUSED = frozenset({429, 503})
-GATEWAY = frozenset({502, 504})
+# Answers that say "not now". 429 comes before anything was done; with 503 a part of it may have been, and a gateway's 502 and 504 don't know.
+REFUSED = frozenset({429})
+UNSURE = frozenset({502, 503, 504})
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import httpx
 
 from .. import _wire
 from .._config import Config
-from .._retry import GATEWAY, REFUSED, Retry
+from .._retry import REFUSED, UNSURE, Retry
 from .._version import __version__
 from ..errors import ConnectionFailed, Timeout, Unavailable, from_answer
 from . import _io
@@ -103,7 +103,7 @@ class AsyncTransport:
                 answer = await self.http.send(request, stream=True)
                 if answer.status_code < 300:
                     return answer
-                refused = answer.status_code in REFUSED or (again and answer.status_code in GATEWAY)
+                refused = answer.status_code in REFUSED or (again and answer.status_code in UNSURE)
                 if not (may and refused):
                     failure = await self._failure(answer)
                     # A request of ours whose connection broke is still being answered.
