@@ -35,6 +35,7 @@ type Dialer struct {
 	made     atomic.Int64
 	refused  atomic.Int64
 	openConn atomic.Int64
+	limit    atomic.Int64 // of bytes both ways; 0: none
 }
 
 // New returns a Dialer for a policy; nil denies everything.
@@ -61,6 +62,23 @@ func (d *Dialer) SetPolicy(p *Policy) { d.policy.Store(p) }
 // Policy returns the policy; nil denies everything.
 func (d *Dialer) Policy() *Policy { return d.policy.Load() }
 
+// SetLimit bounds the bytes that may still go through, both ways together; 0 is no bound. When they are used up, connections
+// and attempts to connect fail with errs.Limit.
+func (d *Dialer) SetLimit(bytes int64) {
+	if bytes > 0 {
+		bytes += d.in.Load() + d.out.Load()
+	}
+	d.limit.Store(bytes)
+}
+
+// spent fails once the limit is reached.
+func (d *Dialer) spent(addr string) error {
+	if l := d.limit.Load(); l > 0 && d.in.Load()+d.out.Load() >= l {
+		return errs.Msg(errs.Limit, "connect", addr, "the network budget is used up")
+	}
+	return nil
+}
+
 // Usage is what has gone through a Dialer.
 type Usage struct {
 	Received, Sent  int64 // bytes
@@ -78,8 +96,11 @@ func (d *Dialer) Usage() Usage {
 const maxAddresses = 16
 
 // Dial connects to "host:port" over "tcp", "tcp4" or "tcp6". Errors: Denied with a hint which rule would allow it,
-// Invalid, NotFound for a name without addresses, Unavailable when the connection fails, whose cause is in the chain.
+// Limit when SetLimit's bytes are used up, Invalid, NotFound for a name without addresses, Unavailable when the connection fails, whose cause is in the chain.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if err := d.spent(addr); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
 	defer cancel()
 	var family string
@@ -189,12 +210,18 @@ type conn struct {
 }
 
 func (c *conn) Read(b []byte) (int, error) {
+	if err := c.d.spent(c.RemoteAddr().String()); err != nil {
+		return 0, err
+	}
 	n, err := c.Conn.Read(b)
 	c.d.in.Add(int64(n))
 	return n, err
 }
 
 func (c *conn) Write(b []byte) (int, error) {
+	if err := c.d.spent(c.RemoteAddr().String()); err != nil {
+		return 0, err
+	}
 	n, err := c.Conn.Write(b)
 	c.d.out.Add(int64(n))
 	return n, err

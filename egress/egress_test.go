@@ -228,3 +228,52 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestLimit: when the bytes are used up, connections and attempts end with a clear error.
+func TestLimit(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go io.Copy(c, c)
+		}
+	}()
+	p, err := Parse([]string{l.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := New(p, Options{})
+	d.SetLimit(10)
+	c, err := d.Dial(context.Background(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	b := make([]byte, 5)
+	if _, err := c.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(b); !errs.Is(err, errs.Limit) {
+		t.Errorf("write: %v", err)
+	}
+	if _, err := c.Read(b); !errs.Is(err, errs.Limit) {
+		t.Errorf("read: %v", err)
+	}
+	if _, err := d.Dial(context.Background(), "tcp", l.Addr().String()); !errs.Is(err, errs.Limit) {
+		t.Errorf("dial: %v", err)
+	}
+	d.SetLimit(5)
+	if _, err := c.Write(b); err != nil {
+		t.Errorf("another limit: %v", err)
+	}
+}

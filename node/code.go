@@ -75,6 +75,9 @@ func (l *local) Code(ctx context.Context, id string, c Code) (*CodeResult, error
 
 // code runs a text as what it is.
 func (s *Sandbox) code(ctx context.Context, c Code) (*CodeResult, error) {
+	if err := s.spent(ctx); err != nil {
+		return nil, err
+	}
 	language, auto := c.Language, false
 	if language == "" {
 		language, auto = c.Default, true
@@ -111,6 +114,9 @@ func (s *Sandbox) shell(ctx context.Context, c Code) (*CodeResult, error) {
 		return nil, err
 	}
 	status, err := p.Wait(ctx)
+	if err == nil && status > 128 {
+		err = s.spent(ctx) // what ended it
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +163,13 @@ func (s *Sandbox) interpret(ctx context.Context, c Code, language string, auto b
 	}
 	if errors.Is(err, errDied) {
 		// It ended itself, as os._exit does, or was killed. The next call begins anew.
-		return &CodeResult{Language: language, Status: x.status}, false, ctx.Err()
+		if err := s.spent(ctx); err != nil {
+			return nil, false, err
+		}
+		if ctx.Err() != nil {
+			return nil, false, errs.New(errs.Canceled, "run", language, ctx.Err())
+		}
+		return &CodeResult{Language: language, Status: x.status}, false, nil
 	}
 	if err != nil {
 		return nil, false, err

@@ -245,6 +245,8 @@ func (s *Sandbox) take(c *Claim) error {
 	} else {
 		s.dialer.SetPolicy(policy)
 	}
+	s.dialer.SetLimit(c.Budget.Network)
+	s.limitCPU(c.Budget.CPU)
 	env := slices.Clone(c.Env)
 	s.env.Store(&env)
 	s.claimed.Store(true)

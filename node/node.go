@@ -183,6 +183,7 @@ func (n *Node) add(s *Sandbox) error {
 		n.ends.Add(1)
 		go s.expire(d)
 	}
+	s.watchCPU()
 	close(s.ready)
 	return nil
 }

@@ -38,6 +38,8 @@ type Sandbox struct {
 	claimed atomic.Bool
 	env     atomic.Pointer[[]string] // of the claim; in no file
 	before  engine.Stats             // what the image had used when this one started
+	cpu     atomic.Int64             // that it may have used in all, in nanoseconds; 0: any
+	watched atomic.Bool              // whether somebody looks after that
 	calls   sessions
 
 	mu      sync.Mutex // one change of volumes at a time
@@ -87,6 +89,9 @@ func (s *Sandbox) Namespace() *vfs.Namespace {
 // Exec starts a command, as engine.Instance has it.
 func (s *Sandbox) Exec(ctx context.Context, c engine.Cmd) (engine.Process, error) {
 	s.Touch()
+	if err := s.spent(ctx); err != nil {
+		return nil, err
+	}
 	if env := s.env.Load(); env != nil {
 		c.Env = append(slices.Clone(*env), c.Env...)
 	}

@@ -77,6 +77,7 @@ type Process struct {
 	stepped int          // since Share was last called; the program's own goroutine's
 	slice   atomic.Int64 // when it went on, in nanoseconds since the sandbox was started
 	owed    atomic.Int64 // nanoseconds that it has computed and not paid
+	reports atomic.Bool  // it tells its processor time itself
 
 	memMu   sync.Mutex
 	memory  int64 // charged

@@ -38,10 +38,14 @@ func (p *Process) computed(now time.Duration) {
 	p.owed.Add(spent)
 }
 
-// pay charges what the process has computed to its sandbox, and returns when that much is its part of the machine.
+// pay charges what the process has computed to its sandbox, and returns when that much is its part of the machine. It is
+// the processor time of programs that don't report theirs.
 func (p *Process) pay(now time.Duration) (due time.Duration) {
 	p.computed(now)
 	s, owed := p.sb, p.owed.Swap(0)
+	if !p.reports.Load() {
+		p.addCPU(time.Duration(owed))
+	}
 	for {
 		used := s.shared.Load()
 		next := max(used, int64(now-shareBurst)) + owed/int64(s.processors)
@@ -56,6 +60,7 @@ func (p *Process) turn(now time.Duration) {
 	wait := p.pay(now) - now
 	if wait <= 0 {
 		runtime.Gosched()
+		p.goesOn()
 		return
 	}
 	t := time.NewTimer(wait)

@@ -11,6 +11,7 @@ func TestShareCharges(t *testing.T) {
 	s := &Sandbox{processors: 2}
 	computes := func(d time.Duration) *Process {
 		p := &Process{sb: s}
+		p.reports.Store(true)
 		p.slice.Store(int64(now - d))
 		return p
 	}

@@ -7,7 +7,7 @@ import (
 
 // Usage is what a sandbox has used.
 type Usage struct {
-	CPU         time.Duration // that programs have reported by AddCPU
+	CPU         time.Duration // that programs have reported by AddCPU or, of those that don't, computed between two waits
 	Memory      int64         // bytes charged now
 	MemoryPeak  int64         // the most at any time
 	Processes   int           // now
@@ -74,6 +74,13 @@ func (p *Process) uncharge() {
 // AddCPU accounts for processor time that the program has used. Past Limits.CPU the process is killed with XCPU, and the
 // error is EINTR. Any goroutine may call it.
 func (p *Process) AddCPU(d time.Duration) error {
+	if !p.reports.Load() {
+		p.reports.Store(true)
+	}
+	return p.addCPU(d)
+}
+
+func (p *Process) addCPU(d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
@@ -86,5 +93,5 @@ func (p *Process) AddCPU(d time.Duration) error {
 	return p.cpuLimit(own-d, own)
 }
 
-// CPU returns the processor time that the program has reported.
+// CPU returns the processor time of the program.
 func (p *Process) CPU() time.Duration { return time.Duration(p.cpu.Load()) }

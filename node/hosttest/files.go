@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"agentrun.dev/api"
+	"agentrun.dev/engine"
 	"agentrun.dev/errs"
 	"agentrun.dev/node"
 	"agentrun.dev/volume"
@@ -134,5 +136,27 @@ func testUsage(t *tester) {
 	asleep, err := t.Host.Usage(ctx, id)
 	if t.ok(err); asleep < 2_000_000 {
 		t.Errorf("asleep: %d bytes", asleep)
+	}
+}
+
+// testBudget: what is beyond its processor time ends, with an error that says so, and nothing more begins.
+func testBudget(t *tester) {
+	id, image := t.id(), t.build(node.Build{})
+	_, err := t.Host.Start(ctx, node.Start{ID: id, Epoch: 1, Image: image})
+	t.ok(err)
+	t.ok(t.Host.Claim(ctx, id, 1, node.Claim{Budget: node.Budget{CPU: 200 * time.Millisecond}}))
+	t.sh(id, "echo enough for this", "enough for this\n")
+	_, err = t.Host.Code(ctx, id, node.Code{Text: "while :; do :; done"})
+	t.kind("a loop", err, errs.Limit)
+	_, err = t.Host.Code(ctx, id, node.Code{Text: "true"})
+	t.kind("another command", err, errs.Limit)
+	_, err = t.Host.Exec(ctx, id, engine.Cmd{Args: []string{"true"}})
+	t.kind("exec", err, errs.Limit)
+	t.ok(t.Host.Hibernate(ctx, id))
+	_, err = t.Host.Wake(ctx, id, 2, node.Claim{})
+	t.ok(err)
+	t.sh(id, "echo again", "again\n")
+	if s := t.status(id); s.CPU > 150*time.Millisecond {
+		t.Errorf("what an earlier epoch used counts: %v", s.CPU)
 	}
 }
