@@ -483,10 +483,7 @@ func (d *differ) read(in input) ([]byte, error) {
 	}
 	if in.stdin {
 		if !d.stdinRead {
-			b, err := io.ReadAll(io.LimitReader(d.t.Stdin(), maxFile+1))
-			if err == nil && len(b) > maxFile {
-				err = syscall.EFBIG
-			}
+			b, err := readAll(d.t.Stdin())
 			if err != nil {
 				return nil, err
 			}
@@ -503,7 +500,12 @@ func (d *differ) read(in input) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	return readAll(f)
+}
+
+// readAll reads a file of a size that can be compared.
+func readAll(r io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err == nil && len(b) > maxFile {
 		err = syscall.EFBIG
 	}

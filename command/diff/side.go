@@ -13,8 +13,8 @@ type columns struct {
 	half, second int // a half line's width, and where the second begins
 }
 
-// sideBySide writes both texts in two columns.
-func (p *pair) sideBySide() {
+// geometry is how two texts stand side by side.
+func (p *pair) geometry() columns {
 	const gutter = 3
 	tab := p.d.tabSize
 	if p.d.expandTabs {
@@ -26,28 +26,39 @@ func (p *pair) sideBySide() {
 	if c.half == 0 {
 		c.second = w
 	}
+	return c
+}
+
+// sideBySide writes both texts in two columns.
+func (p *pair) sideBySide() {
+	c := p.geometry()
 	i, j := 0, 0
 	for k := range p.changes {
 		p.d.t.Check()
 		ch := &p.changes[k]
 		c.common(&i, &j, ch.a)
-		sep := byte('|')
-		n := min(ch.deleted, ch.inserted)
-		if ch.ignore {
-			sep = '('
-		}
-		for m := range n {
-			c.line(ch.a+m, sep, ch.b+m)
-		}
-		for m := n; m < ch.inserted; m++ {
-			c.line(-1, '>', ch.b+m)
-		}
-		for m := n; m < ch.deleted; m++ {
-			c.line(ch.a+m, '<', -1)
-		}
+		c.hunk(ch)
 		i, j = ch.a+ch.deleted, ch.b+ch.inserted
 	}
 	c.common(&i, &j, len(p.a.lines))
+}
+
+// hunk writes the lines of a change.
+func (c *columns) hunk(ch *change) {
+	sep := byte('|')
+	n := min(ch.deleted, ch.inserted)
+	if ch.ignore {
+		sep = '('
+	}
+	for m := range n {
+		c.line(ch.a+m, sep, ch.b+m)
+	}
+	for m := n; m < ch.inserted; m++ {
+		c.line(-1, '>', ch.b+m)
+	}
+	for m := n; m < ch.deleted; m++ {
+		c.line(ch.a+m, '<', -1)
+	}
 }
 
 func (c *columns) common(i, j *int, end int) {
