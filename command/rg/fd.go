@@ -135,7 +135,7 @@ type finder struct {
 
 // Fd finds files by name, as sharkdp's fd does.
 func Fd(t *tool.T) int {
-	f := &finder{searcher: searcher{t: t, fd: true}, name: "fd", depthLimit: 1 << 30, uid: -1, gid: -1, separator: "/", loops: map[[2]uint64]bool{}}
+	f := &finder{searcher: searcher{t: t, fd: true, maxFilesize: -1, out: &counted{w: t.Out}}, name: "fd", depthLimit: 1 << 30, uid: -1, gid: -1, separator: "/", loops: map[[2]uint64]bool{}}
 	args := slices.Clone(t.Args()[1:])
 	for i, a := range args { // what follows -x and -X belongs to the command, up to ";"
 		if a == "-x" || a == "--exec" || a == "-X" || a == "--exec-batch" {

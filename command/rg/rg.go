@@ -1,11 +1,10 @@
-// Package rg is fd, and rg, as ripgrep 13 without its --json, -U and colors.
+// Package rg is fd, and rg, as ripgrep 13 without colors, encodings and PCRE.
 //
 // A level is a directory's ignore files (ignore.go); the walk goes through directories by name, so that the output is the
 // one of --sort path. Lines are matched by Go's regexp, whose syntax is that of the original but for a few classes.
 package rg
 
 import (
-	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -31,6 +30,19 @@ const (
 	keyWithout
 	keyCountMatches
 	keyIglob
+	keyDotall
+	keyJSON
+	keyStats
+	keyNoMessages
+	keyTrim
+	keyPassthru
+	keyHeading
+	keyMaxFilesize
+	keyTypeList
+	keySeparator
+	keyIncludeZero
+	keyNoVCS
+	keyAccepted
 )
 
 var spec = tool.Spec{
@@ -79,6 +91,25 @@ var spec = tool.Spec{
 		{Short: 'j', Long: "threads", Arg: getopt.Required, Name: "NUM", Help: "ignored"},
 		{Long: "sort", Key: keySort, Arg: getopt.Required, Name: "BY", Help: "path, which is always the order, or none"},
 		{Long: "no-heading", Key: keyNoHeading, Help: "names stand before lines (default)"},
+		{Short: 'U', Long: "multiline", Help: "matches may go over several lines"},
+		{Long: "multiline-dotall", Key: keyDotall, Help: "with -U, the dot matches newlines too"},
+		{Long: "json", Key: keyJSON, Help: "print events as lines of JSON"},
+		{Long: "stats", Key: keyStats, Help: "print numbers about the search at the end"},
+		{Long: "no-messages", Key: keyNoMessages, Help: "don't complain about files"},
+		{Long: "trim", Key: keyTrim, Help: "leave out blanks at the start of lines"},
+		{Long: "passthru", Key: keyPassthru, Help: "print all lines"},
+		{Long: "passthrough", Key: keyPassthru, Hidden: true},
+		{Long: "heading", Key: keyHeading, Help: "names stand above the lines of a file"},
+		{Short: 'p', Long: "pretty", Help: "--heading and -n"},
+		{Short: 'M', Long: "max-columns", Arg: getopt.Required, Name: "NUM", Help: "leave out lines that are longer"},
+		{Long: "max-filesize", Key: keyMaxFilesize, Arg: getopt.Required, Name: "NUM", Help: "leave out files that are larger"},
+		{Long: "type-list", Key: keyTypeList, Help: "print the types of files"},
+		{Long: "context-separator", Key: keySeparator, Arg: getopt.Required, Name: "TEXT", Help: "stands between lines that don't follow each other"},
+		{Long: "include-zero", Key: keyIncludeZero, Help: "with -c, print counts of zero"},
+		{Long: "no-ignore-vcs", Key: keyNoVCS, Help: "heed no .gitignore"},
+		{Long: "no-config", Key: keyAccepted}, {Long: "line-buffered", Key: keyAccepted}, {Long: "block-buffered", Key: keyAccepted}, {Long: "mmap", Key: keyAccepted}, {Long: "no-mmap", Key: keyAccepted},
+		{Long: "crlf", Key: keyAccepted}, {Long: "no-unicode", Key: keyAccepted}, {Long: "unicode", Key: keyAccepted}, {Long: "no-ignore-global", Key: keyAccepted}, {Long: "no-ignore-messages", Key: keyAccepted},
+		{Long: "no-require-git", Key: keyAccepted}, {Long: "one-file-system", Key: keyAccepted}, {Long: "no-pcre2", Key: keyAccepted}, {Long: "no-multiline", Key: keyAccepted}, {Long: "colors", Key: keyAccepted, Arg: getopt.Required}, {Long: "regex-size-limit", Key: keyAccepted, Arg: getopt.Required}, {Long: "dfa-size-limit", Key: keyAccepted, Arg: getopt.Required},
 		{Long: "color", Key: keyColor, Arg: getopt.Required, Name: "WHEN", Help: "never"},
 	},
 	Package: "AgentRun) 13.0.0", Fail: 2,
@@ -103,13 +134,22 @@ type searcher struct {
 	picky                                           bool // a glob of -g says what to search
 	types, notTypes                                 []string
 	found, failed, printed                          bool
-	fd, noVCS                                       bool // the ignore files are those of fd; no .gitignore
+	multiline, dotall, json, noMessages, trim       bool
+	passthru, heading, includeZero, listTypes       bool
+	maxColumns                                      int
+	maxFilesize                                     int64
+	separator                                       string
+	stats                                           *stats // nil unless they are to be shown
+	out                                             *counted
+	ancestors                                       []ancestor // with -L
+	fd, noVCS                                       bool       // the ignore files are those of fd; no .gitignore
 }
 
 // Rg searches for patterns in files.
 func Rg(t *tool.T) int {
 	t.FailStatus(2)
-	s := &searcher{t: t, max: -1, maxDepth: 4000, before: -1, after: -1}
+	s := &searcher{t: t, max: -1, maxDepth: 4000, before: -1, after: -1, maxFilesize: -1, separator: "--", out: &counted{w: t.Out}}
+	started := t.Now()
 	opts, operands := t.Parse(&spec)
 	for _, o := range opts {
 		s.option(o)
@@ -120,6 +160,11 @@ func Rg(t *tool.T) int {
 	if s.after < 0 {
 		s.after = s.context
 	}
+	if s.listTypes {
+		listTypes(t)
+		return 0
+	}
+	s.check()
 	if !s.given && !s.files {
 		if len(operands) == 0 {
 			t.Fatal(2, "the following required arguments were not provided: <PATTERN>")
@@ -134,6 +179,7 @@ func Rg(t *tool.T) int {
 	}
 	s.globs.base = strings.TrimSuffix(s.absolute("."), "/") + "/"
 	s.all(operands)
+	s.summary(started)
 	switch {
 	case s.found && (s.quiet || !s.failed):
 		return 0
@@ -161,7 +207,8 @@ func (s *searcher) number(arg, name string) int {
 func (s *searcher) option(o getopt.Opt) {
 	flags := map[rune]*bool{'w': &s.words, 'x': &s.lines, 'v': &s.invert, 'c': &s.count, keyCountMatches: &s.countMatches, 'l': &s.list,
 		keyWithout: &s.without, 'o': &s.only, 'n': &s.numbers, 'F': &s.fixed, 'q': &s.quiet, keyFiles: &s.files, '0': &s.null,
-		'a': &s.text, keyHidden: &s.hidden, keyNoIgnore: &s.noIgnore, 'b': &s.offsets, 'L': &s.follow}
+		'a': &s.text, keyHidden: &s.hidden, keyNoIgnore: &s.noIgnore, 'b': &s.offsets, 'L': &s.follow,
+		'U': &s.multiline, keyDotall: &s.dotall, keyJSON: &s.json, keyNoMessages: &s.noMessages, keyTrim: &s.trim, keyPassthru: &s.passthru, keyHeading: &s.heading, keyIncludeZero: &s.includeZero, keyTypeList: &s.listTypes, keyNoVCS: &s.noVCS}
 	if f := flags[o.Key]; f != nil {
 		*f = true
 		return
@@ -187,6 +234,22 @@ func (s *searcher) option(o getopt.Opt) {
 		s.context = s.number(o.Arg, "context")
 	case 'm':
 		s.max = int64(s.number(o.Arg, "max-count"))
+	case 'p':
+		s.heading, s.numbers = true, true
+	case keyNoHeading:
+		s.heading = false
+	case 'M':
+		s.maxColumns = s.number(o.Arg, "max-columns")
+	case keyMaxFilesize:
+		n, err := tool.ParseSize(o.Arg, "KMG")
+		if err != nil {
+			s.t.Fatal(2, "invalid value for --max-filesize: %s", o.Arg)
+		}
+		s.maxFilesize = int64(min(n, 1<<62))
+	case keySeparator:
+		s.separator = unescape(o.Arg)
+	case keyStats:
+		s.stats = &stats{}
 	case keyMaxDepth:
 		s.maxDepth = min(s.number(o.Arg, "max-depth"), 4000)
 	case 'r':
@@ -230,6 +293,11 @@ func (s *searcher) compile() {
 	upper := false
 	list := make([]string, len(s.patterns))
 	for i, p := range s.patterns {
+		if !s.multiline && !s.fixed && hasNewline(p) {
+			s.t.Out.Flush()
+			s.t.Stderr().Write([]byte("the literal '\"\\n\"' is not allowed in a regex\n\nConsider enabling multiline mode with the --multiline flag (or -U for short).\nWhen multiline mode is enabled, new line characters can be matched.\n"))
+			s.t.Exit(2)
+		}
 		upper = upper || strings.ContainsFunc(p, unicode.IsUpper)
 		if s.fixed && s.given || s.fixed && !s.files {
 			p = regexp.QuoteMeta(p)
@@ -245,6 +313,12 @@ func (s *searcher) compile() {
 	}
 	if s.fold || s.smart && !upper {
 		expr = "(?i)" + expr
+	}
+	switch {
+	case s.multiline && s.dotall:
+		expr = "(?ms)" + expr
+	case s.multiline:
+		expr = "(?m)" + expr
 	}
 	re, err := regexp.Compile(expr)
 	if err != nil {
@@ -281,8 +355,7 @@ func (s *searcher) all(operands []string) {
 		case name == "-":
 			s.file("<stdin>", "-", true)
 		case err != nil:
-			fmt.Fprintf(s.t.Stderr(), "%s: IO error for operation on %s: %s (os error 2)\n", name, name, tool.Strerror(err))
-			s.failed = true
+			s.complain("%s: IO error for operation on %s: %s (os error 2)", name, name, tool.Strerror(err))
 		case !a.Mode.IsDir():
 			s.file(name, name, true)
 		case shown:
@@ -305,7 +378,7 @@ func (s *searcher) tree(prefix, dir string) {
 		git = git || s.isRepository(abs[:i])
 		levels = append(levels, s.readLevel(abs[:i], git))
 	}
-	s.dir(prefix, strings.TrimSuffix(abs, "/"), levels, git, 1)
+	s.dir(prefix, strings.TrimSuffix(abs, "/"), levels, git, 1, false)
 }
 
 func (s *searcher) isRepository(dir string) bool {
@@ -313,10 +386,15 @@ func (s *searcher) isRepository(dir string) bool {
 	return err == nil
 }
 
-func (s *searcher) dir(prefix, abs string, levels []level, git bool, depth int) {
+func (s *searcher) dir(prefix, abs string, levels []level, git bool, depth int, link bool) {
 	s.step(1)
 	if depth > s.maxDepth {
 		return
+	}
+	if s.follow && !s.enter(prefix, abs, link) {
+		return
+	} else if s.follow {
+		defer func() { s.ancestors = s.ancestors[:len(s.ancestors)-1] }()
 	}
 	git = git || s.isRepository(abs)
 	levels = append(levels[:len(levels):len(levels)], s.readLevel(abs, git))
@@ -326,8 +404,7 @@ func (s *searcher) dir(prefix, abs string, levels []level, git bool, depth int) 
 	}
 	list, err := s.t.ReadDir(open)
 	if err != nil {
-		fmt.Fprintf(s.t.Stderr(), "%s: %s\n", strings.TrimSuffix(prefix, "/"), tool.Strerror(err))
-		s.failed = true
+		s.complain("%s: %s", strings.TrimSuffix(prefix, "/"), tool.Strerror(err))
 		return
 	}
 	slices.SortFunc(list, func(a, b vfs.DirEntry) int { return strings.Compare(a.Name, b.Name) })
@@ -343,11 +420,39 @@ func (s *searcher) dir(prefix, abs string, levels []level, git bool, depth int) 
 		switch {
 		case !mode.IsDir() && !mode.IsRegular() || s.ignored(levels, child, e.Name, mode.IsDir()):
 		case mode.IsDir():
-			s.dir(prefix+e.Name+"/", child, levels, git, depth+1)
+			s.dir(prefix+e.Name+"/", child, levels, git, depth+1, e.Mode.IsSymlink())
 		default:
 			s.file(prefix+e.Name, child, false)
 		}
 	}
+}
+
+// ancestor is a directory that is being walked.
+type ancestor struct {
+	dev  uint64
+	ino  vfs.Ino
+	name string
+}
+
+// enter goes into a directory, unless it is one that the walk is in already.
+func (s *searcher) enter(prefix, abs string, link bool) bool {
+	a, err := s.t.Stat(abs + "/")
+	if err != nil {
+		s.ancestors = append(s.ancestors, ancestor{})
+		return true
+	}
+	name := strings.TrimSuffix(prefix, "/")
+	for _, x := range s.ancestors {
+		if link && x.ino == a.Ino && x.dev == a.Dev && x.ino != 0 {
+			s.complain("%s: File system loop found: %s points to an ancestor %s", name, name, x.name)
+			return false
+		}
+	}
+	if name == "" {
+		name = "."
+	}
+	s.ancestors = append(s.ancestors, ancestor{a.Dev, a.Ino, name})
+	return true
 }
 
 func (s *searcher) step(n int) {
