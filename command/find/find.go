@@ -39,6 +39,7 @@ actions: -delete -print0 -printf FORMAT -fprintf FILE FORMAT -print
 
 // finder is a running find.
 type finder struct {
+	loop       bool // the last file that could not be looked at was a link to itself
 	t          *tool.T
 	follow     byte // P, H, L
 	paths      []string

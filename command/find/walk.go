@@ -1,7 +1,9 @@
 package find
 
 import (
+	"errors"
 	"strings"
+	"syscall"
 
 	"agentrun.dev/command/tool"
 	"agentrun.dev/vfs"
@@ -35,6 +37,7 @@ func (f *finder) stat(e *entry) *vfs.Attr {
 		var err error
 		e.attr, err = f.lookup(e.path, e.depth)
 		e.known, e.bad = err == nil, err != nil
+		f.loop = errors.Is(err, syscall.ELOOP)
 		if err == nil {
 			e.kind = e.attr.Mode & vfs.ModeType
 		}
@@ -45,8 +48,8 @@ func (f *finder) stat(e *entry) *vfs.Attr {
 // lookup stats with or without following, as -P, -H and -L say; a broken link is itself.
 func (f *finder) lookup(name string, depth int) (vfs.Attr, error) {
 	if f.follow == 'L' || f.follow == 'H' && depth == 0 {
-		if a, err := f.t.Stat(name); err == nil {
-			return a, nil
+		if a, err := f.t.Stat(name); err == nil || errors.Is(err, syscall.ELOOP) {
+			return a, err
 		}
 	}
 	return f.t.Lstat(name)
@@ -66,14 +69,19 @@ func (f *finder) walk(start string) {
 // maxNesting bounds how deep directories are entered.
 const maxNesting = 4000
 
+// ident is a directory that the walk is in.
 type ident struct {
-	dev uint64
-	ino vfs.Ino
+	dev  uint64
+	ino  vfs.Ino
+	path string
 }
 
 // visit evaluates the expression for a file and those below it.
 func (f *finder) visit(e *entry, above []ident) {
 	f.t.Check()
+	if f.follow != 'P' && e.depth > 0 && f.loops(e, above) {
+		return
+	}
 	selected := e.depth >= f.minDepth
 	if selected && !f.depth {
 		f.eval(f.root, e)
@@ -93,20 +101,36 @@ func (f *finder) visit(e *entry, above []ident) {
 	}
 }
 
+// loops reports, with a message, that a file is a directory which the walk is in already, or a link that leads nowhere else
+// than to itself.
+func (f *finder) loops(e *entry, above []ident) bool {
+	if e.kind != vfs.ModeDir && e.kind != vfs.ModeSymlink {
+		return false
+	}
+	a := f.stat(e)
+	if e.bad && f.loop {
+		f.loop = false
+		f.fail("%s: %s", tool.QuoteWith(e.path), tool.Strerror(syscall.ELOOP))
+		return true
+	}
+	if e.bad || !a.Mode.IsDir() {
+		return false
+	}
+	for _, x := range above {
+		if x.dev == a.Dev && x.ino == a.Ino {
+			f.fail("File system loop detected; %s is part of the same file system loop as %s.", tool.QuoteWith(e.path), tool.QuoteWith(x.path))
+			return true
+		}
+	}
+	return false
+}
+
 func (f *finder) children(e *entry, above []ident) {
 	a := f.stat(e)
 	if f.xdev && a.Dev != e.dev {
 		return
 	}
-	id := ident{a.Dev, a.Ino}
-	if f.follow != 'P' {
-		for _, x := range above {
-			if x == id {
-				f.fail("File system loop detected; %s is part of the same file system loop as an ancestor directory.", tool.QuoteWith(e.path))
-				return
-			}
-		}
-	}
+	id := ident{a.Dev, a.Ino, e.path}
 	if e.depth > maxNesting {
 		f.fail("%s: File name too long", tool.QuoteWith(e.path))
 		return
