@@ -28,6 +28,7 @@ var paxSpec = tool.Spec{
 
 // pax is a running pax.
 type pax struct {
+	above                          [][2]uint64 // the directories that are being walked, with -L
 	t                              *tool.T
 	read, write, add, other, flat  bool
 	followNamed, follow, keep      bool
@@ -129,10 +130,17 @@ func (p *pax) walk(name string, named bool, all *[]string, dev uint64, depth int
 	if p.one && !named && at.Dev != dev {
 		return
 	}
+	id := [2]uint64{at.Dev, uint64(at.Ino)}
+	if at.Mode.IsDir() && p.follow && slices.Contains(p.above, id) {
+		p.t.Warn("%s: leads back to a directory that it is in; not archived", name)
+		return
+	}
 	*all = append(*all, name)
 	if !at.Mode.IsDir() || p.flat || depth > 1000 || len(*all) > maxNames {
 		return
 	}
+	p.above = append(p.above, id)
+	defer func() { p.above = p.above[:len(p.above)-1] }()
 	entries, err := p.t.ReadDir(name)
 	if err != nil {
 		p.t.Warn("%s: %s", name, tool.Strerror(err))

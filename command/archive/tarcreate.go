@@ -17,6 +17,7 @@ import (
 
 // writer adds files to an archive.
 type writer struct {
+	above   [][2]uint64 // the directories that are being added, with -h
 	a       *tar
 	out     io.Writer
 	id      [2]uint64 // of the archive itself
@@ -106,6 +107,12 @@ func (w *writer) add(dir, name string, recurse, top bool, dev uint64) {
 		return
 	}
 	isDir := at.Mode.IsDir()
+	if isDir && slices.Contains(w.above, [2]uint64{at.Dev, uint64(at.Ino)}) {
+		// GNU goes on until the system refuses so many links, with ever longer names.
+		t.Warn("%s: leads back to a directory that it is in; not dumped", tarQuote(name))
+		a.status = max(a.status, 1)
+		return
+	}
 	if a.oneFS && dev != 0 && at.Dev != dev {
 		return
 	}
@@ -402,6 +409,10 @@ func (w *writer) holes(f *tool.Input, size int64) (list []segment, total int64, 
 func (w *writer) children(dir, name string, at vfs.Attr) {
 	a, t := w.a, w.a.t
 	p := joinDir(dir, name)
+	if a.follow {
+		w.above = append(w.above, [2]uint64{at.Dev, uint64(at.Ino)})
+		defer func() { w.above = w.above[:len(w.above)-1] }()
+	}
 	list, err := t.ReadDir(p)
 	if err != nil {
 		a.failFile(name, "Cannot open", err)

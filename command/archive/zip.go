@@ -19,6 +19,7 @@ const maxWhole = 4 << 20
 
 // zipper is a running zip.
 type zipper struct {
+	above                                      [][2]uint64 // the directories that are being added
 	t                                          *tool.T
 	recurse, junk, quiet, move, links, noDirs  bool
 	update, freshen, remove, fromStdin, verify bool
@@ -393,6 +394,11 @@ func (z *zipper) scan(p string, top bool, depth int) {
 		return
 	}
 	z.matched = true
+	id := [2]uint64{at.Dev, uint64(at.Ino)}
+	if at.Mode.IsDir() && slices.Contains(z.above, id) {
+		z.warn("leads back to a directory that it is in: %s", p)
+		return
+	}
 	name := memberName(p)
 	if z.junk {
 		name = path.Base(name)
@@ -402,7 +408,9 @@ func (z *zipper) scan(p string, top bool, depth int) {
 			z.take(name+"/", p, at)
 		}
 		if z.recurse {
+			z.above = append(z.above, id)
 			z.below(p, depth)
+			z.above = z.above[:len(z.above)-1]
 		}
 		return
 	}
