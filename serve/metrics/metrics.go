@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"agentrun.dev/bucket"
+	"agentrun.dev/control"
 )
 
 // Options configure the metrics; the zero value works.
@@ -23,6 +24,8 @@ type Options struct {
 	Version string
 	// Stored returns what the store takes on the disk, in bytes; nil leaves it out.
 	Stored func(ctx context.Context) (payload, index uint64, err error)
+	// Service returns the sandbox service's numbers; nil leaves them out.
+	Service func() *control.Metrics
 	// More are the counters of other servers of this process.
 	More []prometheus.Collector
 }
@@ -60,6 +63,9 @@ func New(store *bucket.Store, o Options) *Metrics {
 	build.WithLabelValues(o.Version).Set(1)
 	m.registry.MustRegister(m.requests, m.seconds, m.received, m.sent, m.active, build, &storeCollector{store: store, stored: o.Stored},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if o.Service != nil {
+		m.registry.MustRegister(&serviceCollector{metrics: o.Service})
+	}
 	m.registry.MustRegister(o.More...)
 	return m
 }

@@ -45,6 +45,7 @@ func (s *server) once(w http.ResponseWriter, r *request, rt *route) error {
 	var failed error
 	a, replayed, err := s.Control.Once(r.Context(), who, key, [32]byte(h.Sum(nil)), func(ctx context.Context) (*control.Answer, error) {
 		rec := &recorder{header: http.Header{}}
+		r.Request = r.Request.WithContext(ctx) // what is made is recorded together with the key
 		if failed = rt.handler(rec, r); failed != nil {
 			return nil, failed
 		}
