@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentrun.dev/api"
+	"agentrun.dev/errs"
 )
 
 // heartbeat is how often a stream of server-sent events shows that it lives.
@@ -173,12 +174,14 @@ func (f *feed) mediaType() string {
 	return api.NDJSON
 }
 
-// lastEvent is where a client of server-sent events wants to go on.
-func lastEvent(r *request) (n uint64, ok bool) {
-	v := r.Header.Get("Last-Event-ID")
-	if v == "" {
-		return 0, false
+// lastEvent is where a client wants to go on.
+func lastEvent(r *request) (n uint64, ok bool, err error) {
+	if len(r.Header.Values("Last-Event-ID")) == 0 {
+		return 0, false, nil
 	}
-	n, err := strconv.ParseUint(v, 10, 64)
-	return n, err == nil
+	n, err = strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 64)
+	if err != nil {
+		return 0, false, errs.Msg(errs.Invalid, "read request", "last-event-id", "want the id of an event")
+	}
+	return n, true, nil
 }

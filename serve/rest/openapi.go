@@ -107,7 +107,7 @@ func (g *schemas) parameters(rt *route) []any {
 				schema["maximum"] = 65535
 			}
 		case m[1] == "name" && rt.method() == "PUT":
-			schema = object{"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"}
+			schema = object{"type": "string", "pattern": label}
 		}
 		out = append(out, object{"name": m[1], "in": "path", "required": true, "schema": schema})
 	}
@@ -122,8 +122,13 @@ func (g *schemas) parameters(rt *route) []any {
 		case boolean:
 			schema = object{"type": "boolean"}
 		case textual:
-			if len(p.enum) > 0 {
+			switch {
+			case len(p.enum) > 0:
 				schema["enum"] = p.enum
+			case p.pattern != "":
+				schema["pattern"] = p.pattern
+			case p.required:
+				schema["minLength"] = 1
 			}
 		}
 		if p.many {

@@ -168,7 +168,7 @@ func (s *server) serve(rt *route) http.Handler {
 			}
 		}
 		switch {
-		case rt.once && r.Header.Get("Idempotency-Key") != "":
+		case rt.once && len(r.Header.Values("Idempotency-Key")) > 0:
 			return s.once(w, r, rt)
 		}
 		return rt.handler(w, r)

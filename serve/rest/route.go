@@ -70,6 +70,7 @@ type param struct {
 	about    string
 	min, max uint64   // of number
 	enum     []string // of text; empty: any
+	pattern  string   // of text, for the documentation: the handler checks it
 	required bool
 	many     bool
 }

@@ -55,6 +55,45 @@ func enums(field string) []string {
 	return nil
 }
 
+// Patterns of names.
+const (
+	label      = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+	bucketName = "^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
+)
+
+// bounds are what requests' fields must hold to, beyond their types.
+func bounds(field string) object {
+	const decade, century = 10 * 365 * 24 * 60 * 60, 100 * 365 * 24 * 60 * 60
+	between := func(least, most int) object { return object{"minimum": least, "maximum": most} }
+	switch field {
+	case "CreateTemplate.name", "Volume.name", "PoolSpec.template", "Reserve.pool":
+		return object{"pattern": label}
+	case "CreateBucket.name":
+		return object{"pattern": bucketName}
+	case "Lease.duration", "Lease.extend", "Lease.maxAge", "Lease.sleep", "Lease.retention", "Extend.seconds", "Agent.retention":
+		return between(0, decade)
+	case "CreateKey.lifetime", "TakeSnapshot.lifetime":
+		return between(0, century)
+	case "Reserve.seconds":
+		return between(0, 600)
+	case "PoolSpec.replicas":
+		return between(0, api.MaxReplicas)
+	case "ForkSpec.replicas":
+		return between(1, api.MaxForks)
+	case "ForkSandbox.count":
+		return between(0, api.MaxForks)
+	case "PoolSpec.maxSandboxes", "Volume.size", "Resources.memory", "Resources.disk", "Resources.processes", "Resources.cpu":
+		return object{"minimum": 0}
+	case "Run.timeout":
+		return between(0, 1e9)
+	case "FileAction.path":
+		return object{"minLength": 1, "maxLength": maxPath}
+	case "FileAction.mode":
+		return between(0, 0o7777)
+	}
+	return nil
+}
+
 // takes notes the structs that a request's type has.
 func (g *schemas) takes(t reflect.Type) {
 	if t == nil {
@@ -117,6 +156,9 @@ func (g *schemas) property(parent string, f field) object {
 		} else {
 			s["enum"] = values
 		}
+	}
+	for k, v := range bounds(parent + "." + f.name) {
+		s[k] = v
 	}
 	if d := g.docs[parent+"."+f.name]; d != "" {
 		s["description"] = d

@@ -43,8 +43,11 @@ func (s *server) templateVersions(_ http.ResponseWriter, r *request) (any, error
 
 // buildLog streams a build's log. The id of an event is its line's number, from 1.
 func (s *server) buildLog(w http.ResponseWriter, r *request) error {
+	seen, _, err := lastEvent(r)
+	if err != nil {
+		return err
+	}
 	f := newFeed(s, w, r)
-	seen, _ := lastEvent(r)
 	n := uint64(0)
 	return f.end(s.Control.BuildLog(r.Context(), r.caller, r.name(), int(r.number("version")), r.flag("follow"), func(l api.BuildLine) error {
 		if n++; n <= seen {
@@ -125,6 +128,11 @@ func (s *server) events(w http.ResponseWriter, r *request) error {
 	if limit == 0 {
 		limit = api.DefaultPage
 	}
+	if n, ok, err := lastEvent(r); err != nil {
+		return err
+	} else if ok {
+		after = n
+	}
 	filter := control.EventFilter{Sandbox: r.text("sandbox"), Kind: r.text("kind"), Limit: limit}
 	if !accepts(r, api.EventStream, api.NDJSON) && !r.flag("follow") {
 		page, err := s.Control.Events(r.Context(), r.caller, after, filter)
@@ -132,9 +140,6 @@ func (s *server) events(w http.ResponseWriter, r *request) error {
 			return err
 		}
 		return answer(w, r, http.StatusOK, page)
-	}
-	if n, ok := lastEvent(r); ok {
-		after = n
 	}
 	filter.Limit = int(r.number("limit")) // 0: it goes on
 	f := newFeed(s, w, r)

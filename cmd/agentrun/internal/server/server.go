@@ -244,7 +244,7 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	mo := metrics.Options{Version: c.Version, Stored: s.store.Stored}
+	mo := metrics.Options{Version: c.Version, Stored: s.store.Stored, Service: s.control.Metrics}
 	if s.ssh != nil {
 		mo.More = append(mo.More, s.ssh)
 	}
