@@ -161,8 +161,12 @@ func (c *Control) build(ctx context.Context, v *api.Template) {
 		c.o.Log.Error("record build", "image", image, "err", err)
 		return
 	}
+	begun := time.Now()
 	err = p.host.Build(ctx, c.plan(&started), log)
 	log.close()
+	if err == nil {
+		c.timings.build.observe(time.Since(begun))
+	}
 	if err != nil && ctx.Err() != nil {
 		return // the service ends, or the template was deleted
 	}

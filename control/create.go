@@ -171,7 +171,13 @@ func (c *Control) awaitReady(ctx context.Context, op, name string, version int) 
 const claimTries = 3
 
 // obtain makes the sandbox of an order: a warm one, or a new one.
-func (c *Control) obtain(ctx context.Context, o *order) (*box, error) {
+func (c *Control) obtain(ctx context.Context, o *order) (_ *box, err error) {
+	begun := time.Now()
+	defer func() {
+		if err == nil {
+			c.timings.claim.observe(time.Since(begun))
+		}
+	}()
 	if o.req.Name != "" && c.nameTaken(o.req.Name) {
 		return nil, nameTaken(o.op, o.req.Name)
 	}

@@ -23,10 +23,11 @@ type news struct {
 	open    map[uint64]uint64 // first numbers of commits under way, and how many
 	shown   uint64            // all up to this one may be read
 	changed chan struct{}     // closed when shown grows
+	counts  map[string]uint64 // by kind
 }
 
 func newNews(last uint64) *news {
-	return &news{next: last + 1, shown: last, open: map[uint64]uint64{}, changed: make(chan struct{})}
+	return &news{next: last + 1, shown: last, open: map[uint64]uint64{}, changed: make(chan struct{}), counts: map[string]uint64{}}
 }
 
 func (n *news) take(count int) (first uint64) {
@@ -41,13 +42,18 @@ func (n *news) take(count int) (first uint64) {
 	return first
 }
 
-func (n *news) settle(first uint64, events []api.Event, _ bool) {
+func (n *news) settle(first uint64, events []api.Event, durable bool) {
 	if len(events) == 0 {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.open, first)
+	for i := range events {
+		if durable {
+			n.counts[events[i].Kind]++
+		}
+	}
 	shown := n.next - 1
 	for f := range n.open {
 		shown = min(shown, f-1)

@@ -253,6 +253,7 @@ func (c *Control) forkOn(ctx context.Context, p *peer, b *box, parent *record, w
 		c.forkFailed(ctx, f, boxes, err)
 		return nil, err
 	}
+	c.timings.fork.observe(time.Since(start))
 	done := *f
 	done.State, done.Duration = stateReady, time.Since(start).Seconds()
 	if err := c.forked(ctx, b, f, &done, boxes, running); err != nil {

@@ -1,27 +1,23 @@
 package control
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
 // Metrics are numbers of the whole service for whoever watches it: package serve/metrics shows them. Counters and timings
-// begin at Open.
+// begin at Open, and timings are of what succeeded.
 type Metrics struct {
 	Nodes []NodeMetrics // by name
 	Pools []PoolMetrics // by name
 
 	Forks, Claims, Hibernations, Resumes, Builds Timing
-	// Failed counts what went wrong, by kind: fork, claim, hibernate, resume, build, start, end.
-	Failed map[string]uint64
-	// Ended counts sandboxes that ended, by why: asked, released, expired, sleep, age, budget, failed, lost.
-	Ended      map[string]uint64
-	Expiries   uint64 // leases that ran out
-	Extensions uint64 // leases that were extended by use, as recorded
-	OverBudget uint64 // sandboxes that were hibernated, or not made, since a budget was used up
-	Reconciled uint64 // sandboxes that a reconciliation had to correct
-	Events     uint64
-	LastEvent  uint64 // sequence
+
+	Events    map[string]uint64 // that were recorded, by kind
+	LastEvent uint64            // sequence
 }
 
 // NodeMetrics are one node's.
@@ -57,7 +53,39 @@ type timings struct {
 // Metrics returns the numbers as they are now. It costs no more than a look at what is in memory.
 func (c *Control) Metrics() *Metrics {
 	t := &c.timings
-	return &Metrics{Forks: t.fork.read(), Claims: t.claim.read(), Hibernations: t.hibernate.read(), Resumes: t.resume.read(), Builds: t.build.read()}
+	out := &Metrics{Forks: t.fork.read(), Claims: t.claim.read(), Hibernations: t.hibernate.read(), Resumes: t.resume.read(), Builds: t.build.read()}
+	c.news.mu.Lock()
+	out.Events, out.LastEvent = maps.Clone(c.news.counts), c.news.shown
+	c.news.mu.Unlock()
+	nodes := map[string]*NodeMetrics{}
+	for _, p := range c.allPeers() {
+		p.mu.Lock()
+		nodes[p.name] = &NodeMetrics{Name: p.name, Up: !p.lost, Sandboxes: map[string]int{}}
+		p.mu.Unlock()
+	}
+	for _, b := range c.index.list() {
+		r := b.rec.Load()
+		n := nodes[r.Node]
+		if n == nil {
+			continue
+		}
+		n.Sandboxes[r.State]++
+		b.mu.Lock()
+		n.MemoryShared += b.meter.Sum.MemoryShared
+		n.MemoryUnique += b.meter.Sum.Memory
+		n.CPU += time.Duration(b.meter.Sum.CPUSeconds * float64(time.Second))
+		b.mu.Unlock()
+	}
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		out.Nodes = append(out.Nodes, *nodes[name])
+	}
+	c.pools.all(func(name string, p *pool) bool {
+		v := c.shownPool(p)
+		out.Pools = append(out.Pools, PoolMetrics{Name: name, Replicas: v.Spec.Replicas, Ready: v.Ready, Snapshots: v.Snapshots, Claimed: v.Claimed, Reserved: v.Reserved})
+		return true
+	})
+	slices.SortFunc(out.Pools, func(a, b PoolMetrics) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
 
 // timing collects a Timing.

@@ -59,9 +59,11 @@ func (c *Control) putToSleep(ctx context.Context, b *box, wait time.Duration, re
 	actx, cancel := act(ctx)
 	defer cancel()
 	c.measure(actx, p, b)
+	begun := time.Now()
 	if err := p.host.Hibernate(actx, b.id); err != nil {
 		return c.stayAwake(ctx, b, err)
 	}
+	c.timings.hibernate.observe(time.Since(begun))
 	return c.asleep(ctx, b)
 }
 
@@ -128,10 +130,15 @@ func (c *Control) wakeUp(ctx context.Context, b *box) error {
 	defer release()
 	n := r.clone()
 	n.State, n.Reason, n.Epoch = api.StateResuming, "", r.Epoch+1
+	begun := time.Now()
 	if err := c.record(ctx, b, n); err != nil {
 		return err
 	}
-	return c.resume(ctx, p, b)
+	if err := c.resume(ctx, p, b); err != nil {
+		return err
+	}
+	c.timings.resume.observe(time.Since(begun))
+	return nil
 }
 
 // resume does what the record of a resuming sandbox says.

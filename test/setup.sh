@@ -117,18 +117,25 @@ venv() {
 	}
 }
 
+# python_build NAME LOCK WHAT makes an environment of what a lock file has.
 python_build() {
-	say "installing aws-cli, boto3 and s3cmd into $cache (from PyPI)"
+	say "installing $3 into $cache (from PyPI)"
 	venv
-	"$dir/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$here/e2e/python/requirements.txt"
+	"$dir/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$2"
 	# Scripts name their interpreter by its absolute path, which changes when the folder gets its name.
 	grep -rlIF "$dir" "$dir/bin" "$dir/pyvenv.cfg" | xargs -r sed -i "s|$dir|$cache/$1|g"
 }
 python() {
 	debian python3 python3 python3-venv
-	local name
-	name=python-$(digest "$here/e2e/python/requirements.txt")
-	folder "$name" python_build "$name"
+	local name lock=$here/e2e/python/requirements.txt
+	name=python-$(digest "$lock")
+	folder "$name" python_build "$name" "$lock" "aws-cli, boto3 and s3cmd"
+}
+openapi() {
+	debian python3 python3 python3-venv
+	local name lock=$here/suites/openapi/requirements.txt
+	name=openapi-$(digest "$lock")
+	folder "$name" python_build "$name" "$lock" "schemathesis"
 }
 
 # What the SDK for Python is tested with: an environment of tools, and their packages, from which the tests install without the network.
@@ -174,10 +181,10 @@ ssh() {
 }
 
 command -v go >/dev/null 2>&1 || die "Go is missing: AgentRun is built with it"
-[ $# -gt 0 ] || set -- python js ssh versitygw miniogo rclone sdk-python
+[ $# -gt 0 ] || set -- python openapi js ssh versitygw miniogo rclone sdk-python
 for tool in "$@"; do
 	case $tool in
-	versitygw | rclone | miniogo | python | js | ssh | just-bash | sdk-python) "$tool" ;;
+	versitygw | rclone | miniogo | python | openapi | js | ssh | just-bash | sdk-python) "$tool" ;;
 	*) die "no such tool: $tool" ;;
 	esac
 done

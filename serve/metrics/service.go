@@ -15,30 +15,24 @@ type serviceCollector struct {
 // serviceMetrics describes them.
 func serviceMetrics() map[string]*prometheus.Desc {
 	return map[string]*prometheus.Desc{
-		"fork":       desc("agentrun_fork_duration_seconds", "Time that forks of running sandboxes took, however many children each had."),
-		"claim":      desc("agentrun_claim_duration_seconds", "Time that it took to give a sandbox to whoever asked for one."),
-		"hibernate":  desc("agentrun_hibernate_duration_seconds", "Time that it took to save a sandbox to disk."),
-		"resume":     desc("agentrun_resume_duration_seconds", "Time that it took to resume a sandbox from disk."),
-		"build":      desc("agentrun_build_duration_seconds", "Time that builds of templates took."),
-		"active":     desc("agentrun_active_sandboxes", "Running sandboxes that are somebody's.", "node"),
-		"sandboxes":  desc("agentrun_sandboxes", "Sandboxes that haven't ended.", "node", "state"),
-		"up":         desc("agentrun_node_up", "1 if the node answers.", "node"),
-		"cpu":        desc("agentrun_sandboxes_cpu_seconds", "Processor time that the sandboxes that a node has now have used.", "node"),
-		"snapshots":  desc("agentrun_pool_ready_snapshots", "Warm sandboxes that stand at their template's snapshot.", "pool"),
-		"ready":      desc("agentrun_pool_ready_sandboxes", "Warm sandboxes.", "pool"),
-		"replicas":   desc("agentrun_pool_replicas", "Warm sandboxes that there should be.", "pool"),
-		"claimed":    desc("agentrun_pool_claimed_sandboxes", "Sandboxes that were claimed and haven't ended.", "pool"),
-		"reserved":   desc("agentrun_pool_reserved_sandboxes", "Warm sandboxes that are held back for whoever is about to claim.", "pool"),
-		"shared":     desc("agentrun_memory_shared_bytes", "Memory that sandboxes share with what they were forked from.", "node"),
-		"unique":     desc("agentrun_memory_unique_bytes", "Memory that sandboxes have to themselves.", "node"),
-		"failed":     desc("agentrun_failures_total", "What went wrong, by what was tried.", "operation"),
-		"ended":      desc("agentrun_sandboxes_ended_total", "Sandboxes that ended, by why.", "reason"),
-		"expired":    desc("agentrun_leases_expired_total", "Leases that ran out."),
-		"extended":   desc("agentrun_leases_extended_total", "Extensions of leases, as they were recorded."),
-		"budget":     desc("agentrun_budget_stops_total", "Sandboxes that were stopped or refused because a budget was used up."),
-		"reconciled": desc("agentrun_reconciled_total", "Sandboxes of which a node said otherwise than the records."),
-		"events":     desc("agentrun_events_total", "Events that were recorded."),
-		"position":   desc("agentrun_events_position", "Sequence of the newest event."),
+		"fork":      desc("agentrun_fork_duration_seconds", "Time that forks of running sandboxes took, however many children each had."),
+		"claim":     desc("agentrun_claim_duration_seconds", "Time that it took to give a sandbox to whoever asked for one."),
+		"hibernate": desc("agentrun_hibernate_duration_seconds", "Time that it took to save a sandbox to disk."),
+		"resume":    desc("agentrun_resume_duration_seconds", "Time that it took to resume a sandbox from disk."),
+		"build":     desc("agentrun_build_duration_seconds", "Time that builds of templates took."),
+		"active":    desc("agentrun_active_sandboxes", "Running sandboxes that are somebody's.", "node"),
+		"sandboxes": desc("agentrun_sandboxes", "Sandboxes that haven't ended.", "node", "state"),
+		"up":        desc("agentrun_node_up", "1 if the node answers.", "node"),
+		"cpu":       desc("agentrun_sandboxes_cpu_seconds", "Processor time that the sandboxes that a node has now have used.", "node"),
+		"snapshots": desc("agentrun_pool_ready_snapshots", "Warm sandboxes that stand at their template's snapshot.", "pool"),
+		"ready":     desc("agentrun_pool_ready_sandboxes", "Warm sandboxes.", "pool"),
+		"replicas":  desc("agentrun_pool_replicas", "Warm sandboxes that there should be.", "pool"),
+		"claimed":   desc("agentrun_pool_claimed_sandboxes", "Sandboxes that were claimed and haven't ended.", "pool"),
+		"reserved":  desc("agentrun_pool_reserved_sandboxes", "Warm sandboxes that are held back for whoever is about to claim.", "pool"),
+		"shared":    desc("agentrun_memory_shared_bytes", "Memory that sandboxes share with what they were forked from.", "node"),
+		"unique":    desc("agentrun_memory_unique_bytes", "Memory that sandboxes have to themselves.", "node"),
+		"events":    desc("agentrun_events_total", "Events that were recorded since the service was opened, by kind: created, claimed, forked, expiring, budget …", "kind"),
+		"position":  desc("agentrun_events_position", "Sequence of the newest event."),
 	}
 }
 
@@ -81,14 +75,8 @@ func (c *serviceCollector) Collect(ch chan<- prometheus.Metric) {
 			send(prometheus.GaugeValue, name, float64(v), p.Name)
 		}
 	}
-	for operation, n := range m.Failed {
-		send(prometheus.CounterValue, "failed", float64(n), operation)
-	}
-	for reason, n := range m.Ended {
-		send(prometheus.CounterValue, "ended", float64(n), reason)
-	}
-	for name, n := range map[string]uint64{"expired": m.Expiries, "extended": m.Extensions, "budget": m.OverBudget, "reconciled": m.Reconciled, "events": m.Events} {
-		send(prometheus.CounterValue, name, float64(n))
+	for kind, n := range m.Events {
+		send(prometheus.CounterValue, "events", float64(n), kind)
 	}
 	send(prometheus.GaugeValue, "position", float64(m.LastEvent))
 }

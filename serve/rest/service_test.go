@@ -215,6 +215,11 @@ func TestService(t *testing.T) {
 	if _, err := s.Run(ctx, sb.ID, api.Run{Code: "true"}); !errs.Is(err, errs.Conflict) {
 		t.Errorf("run in an ended sandbox: %v", err)
 	}
+	m := s.control.Metrics()
+	if len(m.Nodes) != 1 || m.Nodes[0].Name != "here" || !m.Nodes[0].Up || m.Nodes[0].Sandboxes[api.StateRunning] < 2 || len(m.Pools) != 1 || m.Pools[0].Replicas != 2 ||
+		m.Forks.Count != 1 || m.Claims.Count != 1 || m.Hibernations.Count != 1 || m.Resumes.Count != 1 || m.Builds.Count != 1 || m.Events[api.EventForked] != 2 {
+		t.Errorf("metrics: %+v", m)
+	}
 	kinds := map[string]bool{}
 	err = s.Follow(ctx, 0, "", "", func(e *api.Event) error {
 		if kinds[e.Kind] = true; e.Kind == api.EventEnded && e.Sandbox == sb.ID {

@@ -71,6 +71,8 @@ func Tool(t testing.TB, name string) string {
 		setup, path = "python", filepath.Join("python-"+digest(t, "test/e2e/python/requirements.txt"), "bin", name)
 	case "sdk-python":
 		setup, path = name, filepath.Join(name+"-"+digest(t, "test/sdk/python/requirements.txt"), "bin", "python")
+	case "schemathesis", "openapi-spec-validator":
+		setup, path = "openapi", filepath.Join("openapi-"+digest(t, "test/suites/openapi/requirements.txt"), "bin", name)
 	case "tigris":
 		setup, path = "js", filepath.Join("js-"+digest(t, "test/e2e/js/package-lock.json"), "node_modules", ".bin", name)
 	default:

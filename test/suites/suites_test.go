@@ -1,7 +1,7 @@
-// Package suites runs other projects' S3 test suites against a real server: versitygw's integration tests and minio-go's
-// functional tests.
+// Package suites runs other projects' test suites against a real server: versitygw's integration tests and minio-go's
+// functional tests of S3, and schemathesis, which makes up requests of the API from its OpenAPI document.
 //
-// Beside each suite's test stand two lists. SUITE.excluded names the cases that ask for something outside AgentRun's S3, by
+// Beside each suite of S3 stand two lists. SUITE.excluded names the cases that ask for something outside AgentRun's S3, by
 // category; they are run but not counted. SUITE.expected names the counted cases that don't pass, each with its reason. A
 // case that fails without standing on a list fails the test, and so does a pass
 // rate of the counted cases below 95 %. `go test ./test/suites -count=1 -v -table | grep '^|'`
