@@ -82,6 +82,7 @@ for other addresses, it gives everyone the base, and no other bucket.`,
 	f.BoolVar(&c.SSH.Keep, "ssh-keep", false, "keep the forks of SSH sessions; without it a client asks by setting AGENTRUN_KEEP=1")
 	f.StringArrayVar(&c.SSH.Network, "ssh-allow-net", nil, "a `HOST[:PORT]` that SSH sessions may connect to, as run --allow-net has it (repeatable)")
 	f.DurationVar(&c.SSH.Idle, "ssh-idle", 4*time.Hour, "`TIME` without a byte after which a session ends")
+	f.StringVar(&c.PortHost, "port-host", "", "`DOMAIN` beneath which PORT-ID.DOMAIN is a server in a sandbox (default localhost)")
 	f.StringVar(&c.NodeListen, "node-listen", "", "address for nodes on other hosts, `HOST:PORT` (default: none)")
 	f.StringArrayVar(&c.BuildNetwork, "build-network", nil, "a `HOST[:PORT]` that init lines of templates may connect to, as run --allow-net has it (repeatable)")
 	f.IntVar(&c.SSH.Max, "ssh-max", 2000, "`N` connections at once")

@@ -145,7 +145,10 @@ func StartNode(ctx context.Context, c NodeConfig) (n *Node, err error) {
 		}
 	}()
 	o := sandbox.NodeOptions(n.store.Store, n.guests)
-	o.Dir, o.Log, o.Max = filepath.Join(c.Data, "sleeping"), c.Log, c.Max
+	o.Dir, o.Log, o.Max = filepath.Join(c.Data, "node"), c.Log, c.Max
+	if o.Seal, err = sealer(c.Data); err != nil {
+		return nil, err
+	}
 	n.node = node.New(o)
 	if _, err = n.node.Sweep(ctx); err != nil {
 		return nil, err

@@ -39,6 +39,7 @@ type Config struct {
 	Root             settings.RootKey // zero: the data directory's own
 	History          time.Duration    // see bucket.Options
 	SSH              SSH
+	PortHost         string   // a domain beneath which PORT-ID.PortHost is a server in a sandbox; localhost, where browsers find this machine, if empty
 	NodeListen       string   // host:port at which nodes make themselves known; "" for none
 	BuildNetwork     []string // what init lines of templates may connect to, as package egress has it
 	Version          string
@@ -120,6 +121,9 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if c.PortHost == "" {
+		c.PortHost = "localhost"
+	}
 	cert, err := c.givenCertificate()
 	if err != nil {
 		return nil, err
@@ -144,6 +148,9 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 	}
 	o := sandbox.NodeOptions(s.store.Store, s.guests)
 	o.Dir, o.Log = filepath.Join(c.Data, "node"), c.Log
+	if o.Seal, err = sealer(c.Data); err != nil {
+		return nil, err
+	}
 	s.node = node.New(o)
 	if _, err := s.node.Sweep(ctx); err != nil {
 		return nil, err
@@ -258,7 +265,7 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) {
 	}
 	restHandler := rest.New(s.store.Store, keys, rest.Options{
 		Version: c.Version, S3Endpoint: s3Endpoint, Runner: &runner{s.node}, Stored: s.store.Stored, Log: log,
-		Control: s.control, Guard: s.guard, Ports: ports(c), PortHost: portHost,
+		Control: s.control, Guard: s.guard, Ports: ports(c), PortHost: c.PortHost,
 		Metrics: m.Handler(), OpenMetrics: loopback(host),
 		Ready: func() error {
 			if s.draining.Load() {

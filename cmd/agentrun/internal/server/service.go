@@ -2,6 +2,10 @@ package server
 
 import (
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"errors"
 	"net"
 	"net/http"
@@ -9,8 +13,10 @@ import (
 	"time"
 
 	"agentrun.dev/access"
+	"agentrun.dev/cmd/agentrun/internal/settings"
 	"agentrun.dev/control"
 	"agentrun.dev/egress"
+	"agentrun.dev/errs"
 	"agentrun.dev/node"
 	"agentrun.dev/serve/proxy"
 	"agentrun.dev/serve/rest"
@@ -62,12 +68,26 @@ func (s *Server) closeService(ctx context.Context) error {
 	return errors.Join(append(all, s.guard.Close(ctx))...)
 }
 
+// sealer encrypts what sleeps in a data directory with a key of its own, made of the master key.
+func sealer(data string) (cipher.AEAD, error) {
+	master, err := settings.LoadMasterKey(data)
+	if err != nil {
+		return nil, err
+	}
+	key, err := hkdf.Key(sha256.New, master, nil, "agentrun: what sleeps on a node", 32)
+	if err != nil {
+		return nil, errs.New(errs.Other, "master key", "", err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, errs.New(errs.Other, "master key", "", err)
+	}
+	return cipher.NewGCM(block)
+}
+
 // ports serves what listens in sandboxes.
 func ports(c *Config) rest.Ports {
 	return func(dial func(*http.Request, string, int) (net.Conn, error)) http.Handler {
-		return proxy.New(proxy.Options{Dial: dial, Host: portHost, Cookies: []string{rest.TokenCookie}, Parameters: []string{rest.TokenParameter}, Log: c.Log})
+		return proxy.New(proxy.Options{Dial: dial, Host: c.PortHost, Cookies: []string{rest.TokenCookie}, Parameters: []string{rest.TokenParameter}, Log: c.Log})
 	}
 }
-
-// portHost is beneath which sandboxes' servers have hosts of their own: browsers find all of it on this machine.
-const portHost = "localhost"
