@@ -14,6 +14,7 @@ import (
 	"agentrun.dev/proc"
 	"agentrun.dev/shell"
 	"agentrun.dev/vfs"
+	"agentrun.dev/vfs/memfs"
 )
 
 // EngineOptions are what all sandboxes of an engine have in common.
@@ -29,6 +30,8 @@ type Engine struct {
 	o   EngineOptions
 	bin vfs.FS
 
+	pattern func() (*memfs.FS, error) // of roots; made for the first
+
 	mu        sync.Mutex
 	instances map[*Sandbox]struct{}
 }
@@ -41,7 +44,7 @@ func NewEngine(o EngineOptions) *Engine {
 		o.Commands = Commands()
 	}
 	o.Load = loadOf(o.Commands, o.Load)
-	return &Engine{o: o, bin: proc.NewBin(o.Commands), instances: map[*Sandbox]struct{}{}}
+	return &Engine{o: o, bin: proc.NewBin(o.Commands), pattern: sync.OnceValues(newPattern), instances: map[*Sandbox]struct{}{}}
 }
 
 // Boot implements engine.Engine.
@@ -49,8 +52,12 @@ func (e *Engine) Boot(ctx context.Context, s engine.Spec) (engine.Instance, erro
 	if s.ID == "" {
 		return nil, errs.Msg(errs.Invalid, "boot", "", "a sandbox needs an id")
 	}
+	pattern, err := e.pattern()
+	if err != nil {
+		return nil, err
+	}
 	sb, err := New(ctx, Options{
-		bin: e.bin, ID: s.ID, Volumes: s.Volumes, Commands: e.o.Commands, Load: e.o.Load, Env: s.Env, Dir: s.Dir, Hostname: s.Hostname, Services: s.Services,
+		bin: e.bin, pattern: pattern, ID: s.ID, Volumes: s.Volumes, Commands: e.o.Commands, Load: e.o.Load, Env: s.Env, Dir: s.Dir, Hostname: s.Hostname, Services: s.Services,
 		Limits: proc.Limits{
 			Processes: s.Limits.Processes, Files: s.Limits.Files, OutputBytes: s.Limits.Output, FileBytes: s.Limits.Written,
 			SandboxMemory: s.Limits.Memory, CPU: s.Limits.CPU,

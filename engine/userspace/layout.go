@@ -1,6 +1,7 @@
 package userspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"syscall"
@@ -26,22 +27,35 @@ alias ls='ls --color=auto' grep='grep --color=auto' ll='ls -l'
 // layout makes the tree: the root, what every Unix has unless the root has it already, the caller's volumes. own is the root
 // in memory, if that is what there is.
 func layout(ctx context.Context, o *Options) (ns *vfs.Namespace, own *memfs.FS, err error) {
-	own = memfs.New(memfs.Options{Now: o.Clock})
-	root := vfs.Mount{FS: own, Source: "root", Type: "tmpfs"}
+	root := vfs.Mount{Source: "root", Type: "tmpfs"}
 	mounts := make([]vfs.Mount, 1, len(o.Volumes)+2)
 	mounts[0] = vfs.Mount{Path: "/dev", FS: proc.NewDev(), Source: "dev", Type: "devtmpfs"}
 	for _, v := range o.Volumes {
 		if v.Path == "/" {
-			root, own = v, nil
+			root = v
 		} else {
 			mounts = append(mounts, v)
 		}
 	}
+	filled := false
+	if root.FS == nil {
+		if filled = o.pattern != nil; filled {
+			own = o.pattern.Fresh(o.Clock)
+		} else {
+			own = memfs.New(memfs.Options{Now: o.Clock})
+		}
+		root.FS = own
+	}
 	root = openable(root)
 	ns = vfs.NewNamespace(root)
 	if !root.ReadOnly {
-		if err := fill(ctx, ns, o); err != nil {
-			return nil, nil, err
+		if !filled {
+			if err := fill(ctx, ns); err != nil {
+				return nil, nil, err
+			}
+		}
+		if err := write(ctx, ns, "/etc/hostname", cmp.Or(o.Hostname, "sandbox")+"\n"); err != nil {
+			return nil, nil, errs.New(errs.Other, "make root", "/etc/hostname", err)
 		}
 	}
 	if empty(ctx, ns, "/bin") {
@@ -98,8 +112,14 @@ func empty(ctx context.Context, ns *vfs.Namespace, dir string) bool {
 	return err != nil || len(list) == 0
 }
 
-// fill makes the directories and files of a root that don't exist yet.
-func fill(ctx context.Context, ns *vfs.Namespace, o *Options) error {
+// newPattern makes a root as fill does, of which those of many sandboxes are copies.
+func newPattern() (*memfs.FS, error) {
+	fs := memfs.New(memfs.Options{})
+	return fs, fill(context.Background(), vfs.NewNamespace(openable(vfs.Mount{FS: fs})))
+}
+
+// fill makes the directories and files of a root that don't exist yet, but for those that differ between sandboxes.
+func fill(ctx context.Context, ns *vfs.Namespace) error {
 	var admin vfs.Cred
 	user, group1 := uint32(UID), uint32(GID)
 	for _, d := range []struct {
@@ -128,11 +148,7 @@ func fill(ctx context.Context, ns *vfs.Namespace, o *Options) error {
 			return errs.New(errs.Other, "make root", l[1], err)
 		}
 	}
-	host := o.Hostname
-	if host == "" {
-		host = "sandbox"
-	}
-	for _, f := range [][2]string{{"/etc/passwd", passwd}, {"/etc/group", group}, {"/etc/hostname", host + "\n"}, {"/etc/os-release", osRelease}, {"/etc/hosts", "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"},
+	for _, f := range [][2]string{{"/etc/passwd", passwd}, {"/etc/group", group}, {"/etc/os-release", osRelease}, {"/etc/hosts", "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"},
 		{"/etc/profile", profile}, {Home + "/.bashrc", bashrc}} {
 		if err := write(ctx, ns, f[0], f[1]); err != nil {
 			return errs.New(errs.Other, "make root", f[0], err)

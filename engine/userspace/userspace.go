@@ -54,7 +54,8 @@ type Options struct {
 	// they are Guests.
 	Load func(p *proc.Process, file string, head []byte) (proc.Program, bool)
 
-	bin vfs.FS // of Commands, where many sandboxes have the same; nil: it is made
+	bin     vfs.FS    // of Commands, where many sandboxes have the same; nil: it is made
+	pattern *memfs.FS // of the root, likewise
 }
 
 // Sandbox is a running sandbox. It implements engine.Instance, engine.Meter, engine.Filer, engine.Dialer and engine.Attacher;

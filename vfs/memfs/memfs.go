@@ -73,13 +73,39 @@ func New(o Options) *FS {
 func (f *FS) Clone() *FS {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.copy()
+}
+
+// Fresh returns a copy of a filesystem that serves as a pattern: all in it was made now, by the copy's clock, time.Now if
+// now is nil.
+func (f *FS) Fresh(now func() time.Time) *FS {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.copy()
+	if c.opt.Now = now; now == nil {
+		c.opt.Now = time.Now
+	}
+	t := c.opt.Now()
+	for _, n := range c.nodes {
+		n.attr.Atime, n.attr.Mtime, n.attr.Ctime = t, t, t
+	}
+	return c
+}
+
+func (f *FS) copy() *FS {
 	c := &FS{opt: f.opt, nodes: make(map[vfs.Ino]*node, len(f.nodes)), next: f.next, used: f.used, token: new(token)}
 	f.token = new(token) // neither side owns the pages that both see
+	var some []node      // made together
 	for ino, n := range f.nodes {
-		d := *n
+		if len(some) == 0 {
+			some = make([]node, min(32, len(f.nodes)-len(c.nodes)))
+		}
+		d := &some[0]
+		some = some[1:]
+		*d = *n
 		d.children, d.xattrs, d.pages = maps.Clone(n.children), maps.Clone(n.xattrs), slices.Clone(n.pages)
 		d.refs, d.opens = 0, 0
-		c.nodes[ino] = &d
+		c.nodes[ino] = d
 	}
 	return c
 }

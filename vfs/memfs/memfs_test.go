@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"syscall"
 	"testing"
+	"time"
 
 	"agentrun.dev/vfs"
 	"agentrun.dev/vfs/memfs"
@@ -158,4 +160,36 @@ func FuzzLoad(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// A fresh copy of a pattern has its files, made at the time of the copy's clock; what is done to it isn't done to the pattern.
+func TestFresh(t *testing.T) {
+	ctx, c := context.Background(), vfs.Cred{}
+	pattern := memfs.New(memfs.Options{})
+	ns := vfs.NewNamespace(vfs.Mount{FS: pattern})
+	for i := range 50 {
+		if err := ns.Mkdir(ctx, c, "", fmt.Sprintf("/d%d", i), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC)
+	for range 2 {
+		fresh := vfs.NewNamespace(vfs.Mount{FS: pattern.Fresh(func() time.Time { return now })})
+		list, err := fresh.ReadDir(ctx, c, "", "/")
+		if err != nil || len(list) != 50 {
+			t.Fatalf("%d names, %v", len(list), err)
+		}
+		for _, name := range []string{"/", "/d0", "/d49"} {
+			if a, err := fresh.Stat(ctx, c, "", name); err != nil || !a.Mtime.Equal(now) || !a.Ctime.Equal(now) || !a.Atime.Equal(now) {
+				t.Errorf("%s: %+v, %v", name, a, err)
+			}
+		}
+		now = now.Add(time.Hour)
+		if err := errors.Join(fresh.Rmdir(ctx, c, "", "/d0"), fresh.Mkdir(ctx, c, "", "/d1/new", 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := fresh.Stat(ctx, c, "", "/d1"); err != nil || !a.Mtime.Equal(now) {
+			t.Errorf("/d1: %+v, %v", a, err)
+		}
+	}
 }
