@@ -465,7 +465,8 @@ func TestAuditFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantKind(t, g.Check(ctx, System("lost"), SandboxEnd, box), errs.NoSpace)
-		time.Sleep(3 * lookDelay) // it is tried again, in vain
+		time.Sleep(7 * lookDelay / 2) // it is tried again, in vain
+		synctest.Wait()
 		for range maxQueue - 1 {
 			if err := g.Check(ctx, System("x"), SandboxGet, box); err != nil {
 				t.Fatal(err)
