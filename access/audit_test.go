@@ -426,6 +426,7 @@ type gate struct {
 	mu    sync.Mutex
 	err   error
 	after bool // the commit is made, and an error told all the same
+	hold  chan struct{}
 	n     int
 }
 
@@ -437,9 +438,12 @@ func (g *gate) set(err error, after bool) {
 
 func (g *gate) Commit(ctx context.Context, b *kv.Batch) error {
 	g.mu.Lock()
-	err, after := g.err, g.after
+	err, after, hold := g.err, g.after, g.hold
 	g.n++
 	g.mu.Unlock()
+	if hold != nil {
+		<-hold
+	}
 	if err != nil && !after {
 		return err
 	}
@@ -534,32 +538,43 @@ func TestTwoAppenders(t *testing.T) {
 	}
 }
 
-// TestGroupCommit sees that many who wait share commits.
+// TestGroupCommit sees that those who come while a commit is under way share the next one.
 func TestGroupCommit(t *testing.T) {
-	ctx := context.Background()
-	store := &gate{Store: memory.New()}
-	k := open(t, store, nil)
-	g := openGuard(t, k)
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() {
-			for range 20 {
-				if err := g.Check(ctx, System("x"), SandboxEnd, box); err != nil {
-					t.Error(err)
-				}
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		store := &gate{Store: memory.New()}
+		g, err := NewGuard(ctx, open(t, store, nil), AuditOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold := make(chan struct{})
+		store.mu.Lock()
+		store.hold, store.n = hold, 0
+		store.mu.Unlock()
+		var wg sync.WaitGroup
+		check := func() {
+			if err := g.Check(ctx, System("x"), SandboxEnd, box); err != nil {
+				t.Error(err)
 			}
-		})
-	}
-	wg.Wait()
-	store.mu.Lock()
-	n := store.n
-	store.mu.Unlock()
-	if n >= 1001 {
-		t.Errorf("%d commits for 1000 entries", n)
-	}
-	if c, err := g.log.verify(ctx); err != nil || c.Entries != 1001 || c.Broken != 0 {
-		t.Errorf("%+v, %v", c, err)
-	}
+		}
+		wg.Go(check)
+		synctest.Wait()
+		for range 50 {
+			wg.Go(check)
+		}
+		synctest.Wait()
+		close(hold)
+		wg.Wait()
+		if store.n != 2 {
+			t.Errorf("%d commits", store.n)
+		}
+		if c, err := g.log.verify(ctx); err != nil || c.Entries != 52 || c.Broken != 0 {
+			t.Errorf("%+v, %v", c, err)
+		}
+		if err := g.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 func TestAuditNoSecrets(t *testing.T) {
