@@ -41,8 +41,8 @@ func matches(pattern, s string) bool {
 	return pattern == "" || pattern == s
 }
 
-// Audit returns entries that come after a sequence number, oldest first. Next is where the following page begins; a page may be empty, if it
-// took long to find nothing, and the end is where Next no longer grows.
+// Audit returns entries that come after a sequence number, oldest first, up to the newest at the time; the request's own isn't among them. A page
+// may be empty, if it took long to find nothing: More tells whether another follows, which begins at Next.
 func (g *Guard) Audit(ctx context.Context, who *Caller, after uint64, f AuditFilter) (*api.Audit, error) {
 	if f.Limit == 0 {
 		f.Limit = 100
@@ -50,11 +50,25 @@ func (g *Guard) Audit(ctx context.Context, who *Caller, after uint64, f AuditFil
 	if f.Limit < 0 || f.Limit > maxAuditPage {
 		return nil, errs.Msg(errs.Invalid, string(AuditGet), "", "limit: want 1 to 1000")
 	}
-	if err := g.Check(ctx, who, AuditGet, Thing{Kind: "audit"}); err != nil {
+	t := Thing{Kind: "audit"}
+	d, err := g.decide(ctx, who, AuditGet, t)
+	if err != nil {
+		return nil, err
+	}
+	last := uint64(0)
+	if d.allowed {
+		if last, err = g.log.last(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.Check(ctx, who, AuditGet, t); err != nil {
 		return nil, err
 	}
 	page, read := &api.Audit{Entries: []api.AuditEntry{}, Next: after}, 0
-	err := g.log.scan(ctx, after, func(e *api.AuditEntry) error {
+	err = g.log.scan(ctx, after, func(e *api.AuditEntry) error {
+		if e.Seq > last {
+			return kv.Stop
+		}
 		if f.selects(e) {
 			page.Entries = append(page.Entries, *e)
 		}
@@ -64,6 +78,7 @@ func (g *Guard) Audit(ctx context.Context, who *Caller, after uint64, f AuditFil
 		}
 		return nil
 	})
+	page.More = page.Next < last
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +120,21 @@ func (g *Guard) CutAudit(ctx context.Context, who *Caller, before time.Time) (ui
 		return 0, err
 	}
 	return g.log.cut(ctx, before, newEntry(who, "audit.cut", "audit"))
+}
+
+// last is the sequence number of the newest entry, those included that wait to be written.
+func (l *trail) last(ctx context.Context) (uint64, error) {
+	if err := l.flush(ctx); err != nil {
+		return 0, err
+	}
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if !l.known {
+		if err := l.load(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return l.head.Seq, nil
 }
 
 // scan calls f for each entry after a sequence number, those included that wait to be written.

@@ -64,10 +64,12 @@ type AuditEntry struct {
 	Hash      string            `json:"hash"`
 }
 
-// Audit is a page of the log.
+// Audit is a page of the log. Next is the position after its last; More is whether there was more behind that when the page was asked for:
+// as each request is an entry, too, the log itself never ends.
 type Audit struct {
 	Entries []AuditEntry `json:"entries"`
 	Next    uint64       `json:"next,string"`
+	More    bool         `json:"more,omitempty"`
 }
 
 // AuditCheck is what a check of the chain found.

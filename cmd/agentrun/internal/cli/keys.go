@@ -21,20 +21,28 @@ func (a *app) keysCreate() *cobra.Command {
 	var in api.CreateKey
 	var expires string
 	cmd := &cobra.Command{
-		Use:   "create --bucket BUCKET[:ro|:rw]... [--name NAME] [--expires 24h]",
-		Short: "Create an access key for one bucket or several",
+		Use:   "create {--bucket BUCKET[:ro|:rw]... | --principal NAME [--role ROLE]} [--name NAME] [--expires 24h]",
+		Short: "Create an access key for buckets, or of a principal",
 		Long: `Create an access key. It works with S3 clients, with the API and with this program, but only for the
 objects of its buckets: about others it learns nothing, and it can't fork, snapshot or merge. It is
-void once its bucket is deleted, even if the name comes back. The secret is shown only now.`,
+void once its bucket is deleted, even if the name comes back. With --principal it is that principal's:
+it may what that one may, or less, with --role. The secret is shown only now.`,
 		Example: a.example(`
   agentrun keys create --bucket task-42
-  agentrun keys create --bucket datasets:ro --bucket task-42 --name agent-42 --expires 24h`),
+  agentrun keys create --bucket datasets:ro --bucket task-42 --name agent-42 --expires 24h
+  agentrun keys create --principal alice --role viewer`),
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: a.withServer(func(ctx context.Context, c *client.Client, _ []string) error {
-			if in.Root == (len(scopes) > 0) {
+			ways := 0
+			for _, given := range []bool{in.Root, len(scopes) > 0, in.Principal != ""} {
+				if given {
+					ways++
+				}
+			}
+			if ways != 1 {
 				return usage("--bucket", "for which bucket is the key?").
-					WithHint("--bucket NAME[:ro|:rw], more than once for several; or --root for a key that may do everything")
+					WithHint("--bucket NAME[:ro|:rw], more than once for several; or --root for a key that may do everything; or --principal NAME")
 			}
 			var err error
 			if in.Lifetime, err = parseLifetime("--expires", expires); err != nil {
@@ -61,7 +69,11 @@ void once its bucket is deleted, even if the name comes back. The secret is show
 			line("access key id", k.ID)
 			line("secret access key", k.Secret)
 			line("API key", k.APIKey)
-			line("buckets", scopeText(*k))
+			if k.Principal != "" {
+				line("principal", principalText(*k))
+			} else {
+				line("buckets", scopeText(*k))
+			}
 			line("expires", moment(k.Expires))
 			return nil
 		}),
@@ -71,8 +83,18 @@ void once its bucket is deleted, even if the name comes back. The secret is show
 	f.StringVar(&in.Name, "name", "", "`NAME` of the key, for people")
 	f.StringVar(&expires, "expires", "", "revoke it after `TIME`: 90m, 24h, 7d (default: never)")
 	f.BoolVar(&in.Root, "root", false, "a key that may do everything")
+	f.StringVar(&in.Principal, "principal", "", "`NAME` of the principal that the key acts as")
+	f.StringVar(&in.Role, "role", "", "at most this `ROLE` of the principal's: admin, operator, user or viewer")
 	a.bucketFlag(cmd, "bucket")
 	return cmd
+}
+
+// principalText words whom a key acts as.
+func principalText(k api.Key) string {
+	if k.Role != "" {
+		return k.Principal + ", as " + k.Role
+	}
+	return k.Principal
 }
 
 // scopeText words what a key may do.
@@ -81,6 +103,9 @@ func scopeText(k api.Key) string {
 		return "all, as root"
 	}
 	var parts []string
+	if k.Principal != "" {
+		parts = append(parts, "as "+principalText(k))
+	}
 	for _, s := range k.Scopes {
 		text := s.Bucket + ":" + s.Role
 		if s.Gone {

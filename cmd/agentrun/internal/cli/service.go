@@ -230,7 +230,7 @@ func (a *app) audit() *cobra.Command {
 					}
 					a.out.printf("%d  %s  %s  %s  %s  %s  %s\n", e.Seq, moment(e.Time), verdict, first(e.Principal, "-"), e.Action, first(safe(e.Thing), "-"), e.Rule)
 				}
-				if len(page.Entries) == 0 || page.Next <= after {
+				if !page.More {
 					return nil
 				}
 				after = page.Next
@@ -334,6 +334,7 @@ func readSecret(f *os.File) (string, error) {
 
 func (a *app) principals() *cobra.Command {
 	var in api.Principal
+	var budget api.Budget
 	var tags []string
 	set := &cobra.Command{
 		Use: "set NAME --role ROLE", Short: "Make a user, an agent or a service known, or change it",
@@ -347,6 +348,9 @@ func (a *app) principals() *cobra.Command {
 				return err
 			}
 			in.Name = args[0]
+			if budget != (api.Budget{}) {
+				in.Budget = &budget
+			}
 			p, err := c.PutPrincipal(ctx, args[0], in)
 			if err != nil {
 				return err
@@ -365,6 +369,11 @@ func (a *app) principals() *cobra.Command {
 	fs.StringVar(&in.Parent, "parent", "", "`PRINCIPAL` on whose behalf it acts, and pays")
 	fs.StringArrayVar(&tags, "tag", nil, "a tag, `NAME=VALUE` (repeatable)")
 	fs.BoolVar(&in.Disabled, "disabled", false, "its keys are refused")
+	fs.IntVar(&budget.Sandboxes, "sandboxes", 0, "at most `N` of its sandboxes run at once (default: no bound)")
+	fs.Float64Var(&budget.CPUSeconds, "cpu-seconds", 0, "its sandboxes may use `N` CPU-seconds (default: no bound)")
+	fs.Float64Var(&budget.MemoryGiBSeconds, "memory", 0, "its sandboxes may use `N` GiB-seconds of memory (default: no bound)")
+	fs.Float64Var(&budget.StorageGiBSeconds, "storage", 0, "its sandboxes may use `N` GiB-seconds of storage (default: no bound)")
+	fs.Int64Var(&budget.NetworkBytes, "network", 0, "its sandboxes may move `N` bytes over the network (default: no bound)")
 	list := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List them", Args: cobra.NoArgs,
 		RunE: a.withServer(func(ctx context.Context, c *client.Client, _ []string) error {
@@ -416,7 +425,7 @@ func (a *app) principals() *cobra.Command {
 }
 
 func article(s string) string {
-	if s != "" && strings.ContainsRune("aeiou", rune(s[0])) {
+	if s != "" && strings.ContainsRune("aeio", rune(s[0])) {
 		return "an"
 	}
 	return "a"
