@@ -4,7 +4,7 @@ import pytest
 
 from agent_run import AgentRun, TemplateSpec
 
-POOL, TEMPLATE = "python-agent-pool", "python-agent"
+POOL, TEMPLATE = "test-pool", "test-template"
 
 
 @pytest.fixture(scope="session")
@@ -13,6 +13,13 @@ def client():
         c.templates.put(TEMPLATE, TemplateSpec(image="python:3.12-slim", env={"FROM_TEMPLATE": "yes"}))
         c.pools.put(POOL, TEMPLATE, 3, wait=True)
         yield c
+
+
+@pytest.fixture(scope="session")
+def guide(client):
+    """The pool that the guide's examples and the SDK's page use."""
+    client.templates.put("python-agent", TemplateSpec(image="python:3.12-slim"))
+    client.pools.put("python-agent-pool", "python-agent", 3, wait=True)
 
 
 @pytest.fixture

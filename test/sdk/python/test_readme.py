@@ -16,7 +16,7 @@ def title(text):
 
 
 @pytest.mark.parametrize("text", BLOCKS, ids=title)
-def test_example(client, text):
+def test_example(guide, text):
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(compile(text, "README.md", "exec"), {"__name__": "__main__"})

@@ -22,7 +22,7 @@ def run(text):
     return names, out.getvalue()
 
 
-def test_numpy(client, box):
+def test_numpy(guide, box):
     """The first example's numpy, which must print 3.0."""
     if box.exec("import numpy").exit_code != 0:
         pytest.skip("OPEN: numpy in a sandbox needs an engine with a Linux userland; the userspace engine's Python has none. "
@@ -32,7 +32,7 @@ def test_numpy(client, box):
     names["sandbox"].terminate()
 
 
-def test_first_example(client):
+def test_first_example(guide):
     assert len(NUMPY) == 2
     names, _ = run("\n".join(line for line in FIRST.splitlines() if line not in NUMPY))
     sandbox, a, b = names["sandbox"], names["fork_a"], names["fork_b"]
@@ -47,7 +47,7 @@ def test_first_example(client):
             s.terminate()
 
 
-def test_second_example(client):
+def test_second_example(guide):
     names, out = run(SECOND)
     assert out.split("\n") == ["hello", "", "0", "approach 0", "", "approach 1", "", "approach 2", "", ""]
     assert names["content"] == '{"key": "value"}'
