@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"agentrun.dev/errs"
 )
@@ -224,6 +225,13 @@ func (n *loopback) listen(k *socket, backlog int) error {
 	return nil
 }
 
+// listens tells whether anybody listens on a port.
+func (n *loopback) listens(port uint16) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.ContainsFunc(n.bound[port], func(k *socket) bool { return k.state == listening })
+}
+
 // target finds the listener for connections to an address. The mutex is held.
 func (n *loopback) target(to netip.AddrPort) *socket {
 	var exact, wide []*socket
@@ -247,8 +255,29 @@ func (n *loopback) target(to netip.AddrPort) *socket {
 	return exact[n.turn%uint(len(exact))]
 }
 
-// connect connects k with whoever listens at an address, and waits while too many others do: ECONNREFUSED.
-func (n *loopback) connect(k *socket, to netip.AddrPort, w waiter) error {
+// A server that has just been started and hasn't come to wait for anything yet is about to listen, perhaps: a connection waits
+// for it a little. Else a host under load would make a difference to `server & sleep 0.2; client`.
+const (
+	startTime = 2 * time.Second
+	startPoll = 3 * time.Millisecond
+)
+
+// starting tells whether a process other than self is as young as that.
+func (s *Sandbox) starting(self *Process) bool {
+	now := s.clock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.procs {
+		if p != self && p.starting.Load() && !p.ended() && now.Sub(p.start) < startTime {
+			return true
+		}
+	}
+	return false
+}
+
+// connect connects k, in the name of self if that isn't nil, with whoever listens at an address, and waits while too many others do: ECONNREFUSED.
+func (n *loopback) connect(k *socket, to netip.AddrPort, w waiter, self *Process) error {
+	begun := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for {
@@ -261,7 +290,18 @@ func (n *loopback) connect(k *socket, to netip.AddrPort, w waiter) error {
 		}
 		l := n.target(to)
 		if l == nil {
-			return syscall.ECONNREFUSED
+			n.mu.Unlock()
+			err := syscall.Errno(0)
+			if time.Since(begun) >= startTime || !k.sb.starting(self) {
+				err = syscall.ECONNREFUSED
+			} else if w.sleep(startPoll) != nil {
+				err = syscall.EINTR
+			}
+			n.mu.Lock()
+			if err != 0 {
+				return err
+			}
+			continue
 		}
 		if len(l.queue) < l.backlog {
 			return n.join(k, l, to)
@@ -328,8 +368,13 @@ func (s *Sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 		return nil, errs.Msg(errs.Invalid, "connect", where, "a port is a number from 1 to 65535")
 	}
 	n := &s.net
-	n.mu.Lock()
 	to := netip.AddrPortFrom(loopback4, uint16(port))
+	for begun := time.Now(); !n.listens(uint16(port)) && time.Since(begun) < startTime && s.starting(nil); {
+		if (waiter{nil, ctx.Done()}).sleep(startPoll) != nil {
+			break
+		}
+	}
+	n.mu.Lock()
 	if n.target(to) == nil {
 		for _, k := range n.bound[uint16(port)] {
 			if a := k.localAddr.Addr(); k.state == listening && !a.IsUnspecified() {
@@ -340,7 +385,7 @@ func (s *Sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 		}
 	}
 	n.mu.Unlock()
-	c, err := s.dial(ctx, to)
+	c, err := s.dial(ctx, nil, to)
 	switch {
 	case err == nil:
 		return c, nil
@@ -375,9 +420,17 @@ func (s *Sandbox) DialLocal(ctx context.Context, network, addr string) (c net.Co
 	if named && network == "tcp6" {
 		a = loopback6
 	}
-	conn, err := s.dial(ctx, netip.AddrPortFrom(a, uint16(port)))
+	if named && a == loopback4 && network == "tcp" {
+		n := &s.net
+		n.mu.Lock()
+		if n.target(netip.AddrPortFrom(a, uint16(port))) == nil && n.target(netip.AddrPortFrom(loopback6, uint16(port))) != nil {
+			a = loopback6
+		}
+		n.mu.Unlock()
+	}
+	conn, err := s.dial(ctx, FromContext(ctx), netip.AddrPortFrom(a, uint16(port)))
 	if err == syscall.ECONNREFUSED && a == loopback4 && named && network != "tcp4" {
-		conn, err = s.dial(ctx, netip.AddrPortFrom(loopback6, uint16(port))) // the name's other address
+		conn, err = s.dial(ctx, FromContext(ctx), netip.AddrPortFrom(loopback6, uint16(port))) // the name's other address
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -389,7 +442,7 @@ func (s *Sandbox) DialLocal(ctx context.Context, network, addr string) (c net.Co
 }
 
 // dial connects whoever isn't a process.
-func (s *Sandbox) dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
+func (s *Sandbox) dial(ctx context.Context, self *Process, to netip.AddrPort) (*Conn, error) {
 	s.mu.Lock()
 	down := s.closed
 	s.mu.Unlock()
@@ -401,7 +454,7 @@ func (s *Sandbox) dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 		return nil, err
 	}
 	k.outside = true
-	if err := s.net.connect(k, to, waiter{nil, ctx.Done()}); err != nil {
+	if err := s.net.connect(k, to, waiter{nil, ctx.Done()}, self); err != nil {
 		k.Close()
 		return nil, err
 	}

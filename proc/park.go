@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // What a process is doing, as a freeze sees it.
@@ -65,6 +66,9 @@ func (p *Process) enter(phase int32) {
 		phase = rests
 	}
 	p.computed(p.sb.age())
+	if p.starting.Load() {
+		p.starting.Store(false)
+	}
 	p.phase.Store(phase)
 	p.sb.noteFreeze()
 }
@@ -131,6 +135,14 @@ func (w waiter) until(ch <-chan struct{}) error {
 	w.p.enter(waits)
 	defer w.p.leave()
 	return w.plain(ch, nil)
+}
+
+// sleep waits for a moment: EINTR.
+func (w waiter) sleep(d time.Duration) error {
+	over := make(chan struct{})
+	stop := time.AfterFunc(d, func() { close(over) })
+	defer stop.Stop()
+	return w.until(over)
 }
 
 // untilMoved is until for a call that has done a part. Inside Rest it may also end with errShort.

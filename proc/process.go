@@ -68,11 +68,12 @@ type Process struct {
 	cont      chan struct{} // closed when it is continued or killed
 	news      uint8         // of a stop or continuation, for the parent's waits
 
-	attn    atomic.Uint32 // bits: killed, stopped
-	phase   atomic.Int32
-	rest    atomic.Int32 // how far a call inside Rest is; set by the program's own goroutine
-	cloner  atomic.Bool  // prog is a Cloner
-	limited atomic.Bool  // writes look at rlimits
+	attn     atomic.Uint32 // bits: killed, stopped
+	phase    atomic.Int32
+	starting atomic.Bool  // its program was started and hasn't waited for anything yet
+	rest     atomic.Int32 // how far a call inside Rest is; set by the program's own goroutine
+	cloner   atomic.Bool  // prog is a Cloner
+	limited  atomic.Bool  // writes look at rlimits
 
 	stepped int          // since Share was last called; the program's own goroutine's
 	slice   atomic.Int64 // when it went on, in nanoseconds since the sandbox was started
@@ -232,6 +233,7 @@ func (p *Process) Start(prog Program) {
 
 // launch runs the program, which the sandbox counts already, in a goroutine of its own.
 func (p *Process) launch(prog Program) {
+	p.starting.Store(true)
 	go func() {
 		defer p.sb.end()
 		p.goesOn()

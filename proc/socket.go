@@ -366,7 +366,7 @@ func (p *Process) Connect(fd int, to netip.AddrPort, done <-chan struct{}) error
 		defer stop()
 		w.intr = ctx
 	}
-	err = k.sb.net.connect(k, netip.AddrPortFrom(a, to.Port()), w)
+	err = k.sb.net.connect(k, netip.AddrPortFrom(a, to.Port()), w, p)
 	if err == syscall.EINTR && done != nil {
 		select {
 		case <-done:

@@ -647,3 +647,28 @@ func TestProcNet(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestServerStarts: a connection waits for a server that was just started, and is refused at once where nobody computes.
+func TestServerStarts(t *testing.T) {
+	s := sandboxWith(t, proc.Options{})
+	p := process(t, s)
+	begin := make(chan struct{})
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		close(begin)
+	}()
+	server := process(t, s)
+	server.Start(proc.Func(func(p *proc.Process) int {
+		<-begin // computes, as far as the sandbox can see
+		return (&shouter{shouterState{Fd: listen(t, p, "127.0.0.1:8000")}}).Run(p)
+	}))
+	if _, err := dial(t, p, "127.0.0.1:8000"); err != nil {
+		t.Error(err)
+	}
+	_, err := dial(t, p, "127.0.0.1:8001")
+	want(t, "nobody is about to listen", err, syscall.ECONNREFUSED)
+	hog := process(t, s)
+	hog.Start(proc.Func(func(p *proc.Process) int { <-p.Context().Done(); return 0 }))
+	_, err = dial(t, p, "127.0.0.1:8001") // waits a little, but not for ever
+	want(t, "a young one computes", err, syscall.ECONNREFUSED)
+}

@@ -2,14 +2,20 @@ package userspace
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"agentrun.dev/command/services"
+	"agentrun.dev/engine"
+	"agentrun.dev/wasm/guests"
 )
 
 // TestLocalNetwork has servers and clients in a sandbox. Nothing of it goes outside, where whatever is asked for is refused or,
@@ -54,4 +60,65 @@ func TestLocalNetwork(t *testing.T) {
 	if reached.Load() != 2 || !strings.HasPrefix(out, "HTTP/1.0 200 OK") {
 		t.Errorf("outside: %d, %q, %q", reached.Load(), out, errOut)
 	}
+}
+
+// TestPythonServer has a server of Python's, reached from inside and outside, and in a copy of the sandbox that was made while it ran.
+func TestPythonServer(t *testing.T) {
+	if !guests.Has("python.wasm") {
+		t.Skip("NO GUESTS HERE: python.wasm is missing; 'make guests' builds it, and 'make test' does so first")
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := NewGuests(GuestOptions{CacheDir: filepath.Join(cache, "agentrun-test", "wasm")})
+	defer g.Close()
+	e := NewEngine(EngineOptions{Commands: g})
+	in, err := e.Boot(t.Context(), engine.Spec{Identity: engine.Identity{ID: "one"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := in.(*Sandbox)
+	defer s.Stop(context.Background())
+	out, errOut, _, err := run(t, s, bash(`echo hello > hello.txt; python3 -m http.server 8000 2> log & sleep 0.2; curl -s localhost:8000/hello.txt; kill %1; wait`))
+	if out != "hello\n" || err != nil {
+		t.Errorf("%q, %q, %v", out, errOut, err)
+	}
+	if _, err := s.Exec(t.Context(), Cmd{Args: []string{"bash", "-c", "python3 -m http.server 8000 2> log"}}); err != nil {
+		t.Fatal(err)
+	}
+	get := func(s *Sandbox) {
+		t.Helper()
+		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Dial(ctx, 8000) }}}
+		resp, err := c.Get("http://sandbox/hello.txt")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer resp.Body.Close()
+		if b, err := io.ReadAll(resp.Body); string(b) != "hello\n" || err != nil {
+			t.Errorf("%q, %v", b, err)
+		}
+	}
+	get(s)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	f, err := s.Freeze(ctx, engine.FreezeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	im, err := f.Capture(ctx)
+	f.Thaw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	fork, err := im.Start(ctx, engine.Identity{ID: "two"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fork.Stop(context.Background())
+	get(s)
+	get(fork.(*Sandbox))
+	get(fork.(*Sandbox))
 }
