@@ -2,10 +2,13 @@ package node_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
+	"agentrun.dev/api"
 	"agentrun.dev/engine"
 	"agentrun.dev/node"
+	"agentrun.dev/volume"
 )
 
 // BenchmarkSession makes a sandbox over a fork of a bucket, runs a command in its shell and ends it, without a disk.
@@ -55,5 +58,84 @@ func BenchmarkFork(b *testing.B) {
 		if err := children[0].End(ctx); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// hostWith returns a host with a sandbox of a language, and what starts more of them.
+func hostWith(b *testing.B, language string) (h node.Host, start func() string) {
+	h, _ = newHost(b, newStore(b), node.Options{})
+	spec := node.Spec{Volumes: []volume.Spec{{Name: "workspace", Empty: true}}}
+	if err := h.Build(ctx, node.Build{Image: "i@1", Spec: spec, Language: language}, nil); err != nil {
+		b.Fatal(err)
+	}
+	n := 0
+	return h, func() string {
+		n++
+		id := fmt.Sprintf("s-%d", n)
+		if _, err := h.Start(ctx, node.Start{ID: id, Epoch: 1, Image: "i@1"}); err != nil {
+			b.Fatal(err)
+		}
+		return id
+	}
+}
+
+// BenchmarkClaim claims a warm sandbox.
+func BenchmarkClaim(b *testing.B) {
+	h, start := hostWith(b, "")
+	claim := node.Claim{Env: []string{"TOKEN=secret"}, Network: []string{"example.com:443"}}
+	for b.Loop() {
+		b.StopTimer()
+		id := start()
+		b.StartTimer()
+		if err := h.Claim(ctx, id, 1, claim); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := h.End(ctx, id); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
+
+// BenchmarkStart starts a sandbox of an image with an interpreter that runs, and ends it.
+func BenchmarkStart(b *testing.B) {
+	for _, language := range append([]string{"shell"}, languages()...) {
+		b.Run(language, func(b *testing.B) {
+			h, start := hostWith(b, language)
+			for b.Loop() {
+				if err := h.End(ctx, start()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkCode runs a text: the first one of a sandbox, and one of a session that runs.
+func BenchmarkCode(b *testing.B) {
+	for _, language := range languages() {
+		text := map[string]string{api.Python: "print('hello')", api.JavaScript: "console.log('hello')"}[language]
+		h, start := hostWith(b, language)
+		run := func(id string) {
+			if r, err := h.Code(ctx, id, node.Code{Text: text, Default: language}); err != nil || r.Status != 0 {
+				b.Fatal(r, err)
+			}
+		}
+		b.Run(language+"/first", func(b *testing.B) {
+			for b.Loop() {
+				id := start()
+				run(id)
+				if err := h.End(ctx, id); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(language+"/next", func(b *testing.B) {
+			id := start()
+			for b.Loop() {
+				run(id)
+			}
+		})
 	}
 }

@@ -129,9 +129,9 @@ func (s *Sandbox) interpret(ctx context.Context, c Code, language string, auto b
 	if err != nil {
 		return nil, false, err
 	}
-	q := request{Text: &c.Text, Auto: auto, Dir: c.Dir, Env: variables(c.Env)}
+	q := request{Text: &c.Text, Auto: auto, extra: extra{Dir: c.Dir, Env: variables(c.Env)}}
 	if c.Stdin != nil {
-		if q.stdin, err = readStdin(c.Stdin); err != nil {
+		if q.Stdin, err = readStdin(c.Stdin); err != nil {
 			return nil, false, err
 		}
 	}
@@ -187,10 +187,15 @@ func (s *Sandbox) begins(ctx context.Context, language string) error {
 	if err != nil {
 		return err
 	}
-	if err := x.begin(ctx); err != nil && !errs.Is(err, errs.Unsupported) {
+	if err := x.begin(ctx); errs.Is(err, errs.Unsupported) {
+		return nil // a build without interpreters
+	} else if err != nil {
 		return err
 	}
-	return nil
+	// What the first text of an interpreter sets up is set up in the image.
+	text := "0"
+	_, err = x.do(ctx, request{Text: &text}, nil, nil)
+	return err
 }
 
 // isCommand tells whether a shell of the sandbox would run a program or builtin of this name.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -283,17 +282,21 @@ func (x *session) kill() {
 	<-x.ended
 }
 
-// request is a call, as the drivers of Python and JavaScript read it.
+// request is a call.
 type request struct {
-	Marker string            `json:"marker"`
-	Text   *string           `json:"text,omitempty"` // nil: only to be answered
-	Auto   bool              `json:"auto,omitempty"` // only if it is of the language for sure
-	Dir    string            `json:"dir,omitempty"`
-	Env    map[string]string `json:"env,omitempty"`   // of this call
-	Claim  map[string]string `json:"claim"`           // if not nil, in place of those of an earlier one
-	Stdin  string            `json:"stdin,omitempty"` // base64
-	stdin  []byte
-	busy   bool // the driver may not read at once
+	Marker string
+	Text   *string // nil: only to be answered
+	Auto   bool    // only if it is of the language for sure
+	busy   bool    // the driver may not read at once
+	extra
+}
+
+// extra is what most calls don't have.
+type extra struct {
+	Dir   string            `json:"dir,omitempty"`
+	Env   map[string]string `json:"env,omitempty"` // of this call
+	Claim map[string]string `json:"claim"`         // if not nil, in place of those of an earlier one
+	Stdin []byte            `json:"stdin,omitempty"`
 }
 
 // answer is what a driver says at the end of a call.
@@ -306,21 +309,40 @@ type answer struct {
 
 // encode returns what is written to the driver of a language.
 func (r *request) encode(language string) []byte {
-	if language != api.Shell {
-		r.Stdin = base64.StdEncoding.EncodeToString(r.stdin)
-		text, _ := json.Marshal(r) // of strings
-		return append(fmt.Appendf(nil, "%d\n", len(text)), text...)
-	}
-	if r.Text == nil {
+	if r.Text == nil && language == api.Shell {
 		return []byte(r.Marker + "\x00sync\x00")
+	}
+	if language != api.Shell {
+		return r.fields()
 	}
 	setup, after := shellSetup(r)
 	var b bytes.Buffer
-	for _, field := range []string{r.Marker, "run", setup, after, string(r.stdin), *r.Text} {
+	for _, field := range []string{r.Marker, "run", setup, after, string(r.Stdin), *r.Text} {
 		b.WriteString(strings.ReplaceAll(field, "\x00", ""))
 		b.WriteByte(0)
 	}
 	return b.Bytes()
+}
+
+// fields is the form that the drivers of Python and JavaScript read: a line with the number of bytes that follow, eight digits, then
+// what sort of request it is, the marker, what it has extra, in JSON, and the text, each but the last with a NUL byte at its end.
+func (r *request) fields() []byte {
+	kind, text := "run", ""
+	switch {
+	case r.Text == nil:
+		kind = "sync"
+	case r.Auto:
+		kind, text = "auto", *r.Text
+	default:
+		text = *r.Text
+	}
+	var more []byte
+	if r.Dir != "" || len(r.Env) > 0 || r.Claim != nil || len(r.Stdin) > 0 {
+		more, _ = json.Marshal(r.extra) // of strings
+	}
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	n := len(kind) + len(r.Marker) + len(more) + len(text) + 3
+	return fmt.Appendf(make([]byte, 0, n+9), "%08d\n%s\x00%s\x00%s\x00%s", n, kind, r.Marker, more, text)
 }
 
 // shellSetup is what a shell runs before a text and after it.

@@ -4,7 +4,7 @@
   const fs = require('fs'), vm = require('vm'), util = require('util'), path = require('path'), Module = require('module');
   const maxResult = 1 << 20;
   let cells = 0, current = null, size = 0;
-  const given = new Map();
+  const given = new Map(), rest = Buffer.alloc(1 << 16);
 
   const exactly = (n) => {
     const b = Buffer.alloc(n);
@@ -16,9 +16,13 @@
     return b;
   };
   const receive = () => {
-    let head = '';
-    for (let c; (c = exactly(1).toString('latin1')) !== '\n';) head += c;
-    return JSON.parse(exactly(Number(head)).toString('utf8'));
+    const text = exactly(Number(exactly(9).toString('latin1'))).toString('utf8');
+    const a = text.indexOf('\0'), b = text.indexOf('\0', a + 1), c = text.indexOf('\0', b + 1);
+    const r = c > b + 1 ? JSON.parse(text.slice(b + 1, c)) : {};
+    r.kind = text.slice(0, a);
+    r.marker = text.slice(a + 1, b);
+    r.text = text.slice(c + 1);
+    return r;
   };
   const send = (fd, text) => { for (let b = Buffer.from(text, 'utf8'); b.length > 0;) b = b.subarray(fs.writeSync(fd, b)); };
 
@@ -30,7 +34,6 @@
   };
   // Standard input is a file without a name: what is left of the call before is read away, what this call is given is appended.
   const stdin = (data) => {
-    const rest = Buffer.alloc(1 << 16);
     try {
       while (fs.readSync(0, rest, 0, rest.length, null) > 0);
       if (data) { const b = Buffer.from(data, 'base64'); size = fs.fstatSync(0).size; for (let at = 0; at < b.length;) at += fs.writeSync(0, b, at, b.length - at, size + at); }
@@ -110,12 +113,12 @@
   };
 
   const begin = (r) => {
-    if (!('text' in r)) return answer(r, {});
+    if (r.kind === 'sync') return answer(r, {});
     const name = `<cell ${cells + 1}>`;
     let script, async, wrong;
     try { [script, async] = compile(r.text, name); } catch (e) { wrong = e; }
-    if (r.auto && wrong) return answer(r, { other: true });
-    if (r.auto) { const w = word(r.text); if (w) return answer(r, { word: w }); }
+    if (r.kind === 'auto' && wrong) return answer(r, { other: true });
+    if (r.kind === 'auto') { const w = word(r.text); if (w) return answer(r, { word: w }); }
     cells++;
     current = { request: r, status: 0, result: '', before: [] };
     if (r.claim) claim(r.claim);

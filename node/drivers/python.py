@@ -1,27 +1,29 @@
 # The driver of Python sessions. It reads requests from what was its standard input, and runs each in __main__. See node/session.go.
-import __main__, ast, base64, builtins, inspect, io, json, linecache, os, re, signal, sys, tempfile, traceback
+import __main__, ast, base64, builtins, gc, inspect, io, json, linecache, os, re, signal, sys, tempfile, traceback
 
 requests, out, err = os.dup(0), os.dup(1), os.dup(2)
 cells, given = 0, {}
 PLAIN = (ast.Expr, ast.Name, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context)
+NOT_PLAIN = re.compile(r"[^\w\s.+\-*/%<>!=&|^~;\\#]")
 MAX_RESULT = 1 << 20
 
 
-def receive():
-    head = b""
-    while not head.endswith(b"\n"):
-        b = os.read(requests, 1)
-        if not b:
-            os._exit(0)
-        head += b
-    n, parts = int(head), []
+def exactly(n):
+    parts = []
     while n > 0:
         b = os.read(requests, min(n, 1 << 20))
         if not b:
             os._exit(0)
         parts.append(b)
         n -= len(b)
-    return json.loads(b"".join(parts))
+    return b"".join(parts)
+
+
+def receive():
+    kind, marker, extra, text = exactly(int(exactly(9))).split(b"\0", 3)
+    r = json.loads(extra) if extra else {}
+    r["kind"], r["marker"], r["text"] = kind, marker, text.decode()
+    return r
 
 
 def send(fd, data):
@@ -35,8 +37,12 @@ def reply(r, answer):
             s.flush()
         except Exception:
             pass
-    send(err, r["marker"].encode() + b"\n")
-    send(out, r["marker"].encode() + json.dumps(answer).encode() + b"\n")
+    send(err, r["marker"] + b"\n")
+    if not answer.get("result") and "status" in answer:
+        text = b'{"status": %d}' % answer["status"]
+    else:
+        text = json.dumps(answer).encode()
+    send(out, r["marker"] + text + b"\n")
 
 
 def environment(new):
@@ -82,6 +88,8 @@ def stream(fd, saved, name, **how):
 
 def word(text, tree):
     """The first word, where the text is nothing but names, attributes, numbers and operators."""
+    if NOT_PLAIN.search(text):
+        return ""
     for n in ast.walk(tree):
         if isinstance(n, ast.Constant):
             if not isinstance(n.value, (int, float, complex)):
@@ -177,7 +185,7 @@ def call(r):
     global cells
     text, tree = r["text"], None
     name = "<cell %d>" % (cells + 1)
-    if r.get("auto"):
+    if r["kind"] == b"auto":
         try:
             tree = ast.parse(text, name)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -215,14 +223,17 @@ def main():
     sys.argv = [""]
     sys.stdout.reconfigure(line_buffering=True)
     stdin(b"")
+    # What is there now isn't looked at again: a fork of the sandbox shares its memory.
+    gc.collect()
+    gc.freeze()
     while True:
         r = receive()
-        send(out, r["marker"].encode() + b"\n")
+        send(out, r["marker"] + b"\n")
         stream(1, out, "stdout", errors="surrogateescape", buffering=-1)
         sys.stdout.reconfigure(line_buffering=True)
         stream(2, err, "stderr", errors="backslashreplace", buffering=1)
         try:
-            answer = {} if "text" not in r else call(r)
+            answer = {"status": 0} if r["kind"] == b"sync" else call(r)
         except KeyboardInterrupt:
             answer = {"status": 130}
         signal.signal(signal.SIGINT, signal.SIG_IGN)
