@@ -39,7 +39,7 @@ func filePath(name, p string) (string, error) {
 	case p == "" || strings.IndexByte(p, 0) >= 0 || !utf8.ValidString(p):
 		return "", errs.Msg(errs.Invalid, "files", name, "want a path, without NUL bytes")
 	case len(p) > maxPath:
-		return "", errs.Msg(errs.TooLarge, "files", name, fmt.Sprintf("a path has at most %d bytes", maxPath))
+		return "", errs.Msg(errs.Invalid, "files", name, fmt.Sprintf("a path has at most %d bytes", maxPath))
 	}
 	return p, nil
 }

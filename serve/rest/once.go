@@ -22,8 +22,8 @@ func (s *server) once(w http.ResponseWriter, r *request, rt *route) error {
 		key = key[1 : len(key)-1]
 	}
 	if len(r.Header.Values("Idempotency-Key")) > 1 || key == "" || len(key) > control.MaxOnceKey ||
-		strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
-		return errs.Msg(errs.Invalid, "read request", "idempotency-key", "want one, of 1 to 255 printable ASCII characters")
+		strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return errs.Msg(errs.Invalid, "read request", "idempotency-key", "want one, of 1 to 255 printable ASCII characters without spaces")
 	}
 	if s.Control == nil {
 		return errs.Msg(errs.Unsupported, "read request", "idempotency-key", "this server has no sandbox service, which keeps the answers")
