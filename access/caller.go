@@ -62,6 +62,7 @@ type Caller struct {
 type Thing struct {
 	Kind       string // sandbox, template, pool, snapshot, agent, conversation, secret, principal, key, usage, event, node, mount, audit or bucket
 	ID         string
+	Called     string            // by the caller, where that isn't the ID: what errors say, as the ID of a thing that it mayn't see is none of its business
 	Owner      string            // principal; a principal and its usage are its own
 	Visibility string            // api.Private, Team or All; "" is private, and all for templates, pools and agents
 	Team       string            // that api.Team means; "": each of the owner's
@@ -81,6 +82,14 @@ func (t *Thing) visibility() string {
 		return api.All
 	}
 	return api.Private
+}
+
+// shown is the thing in errors.
+func (t *Thing) shown() string {
+	if t.Called != "" {
+		return printable(t.Called, maxThing)
+	}
+	return printable(t.ID, maxThing)
 }
 
 // name is the thing in the log.

@@ -110,7 +110,7 @@ func logErr(v Verb, t Thing, err error) error {
 	if err == nil {
 		return nil
 	}
-	return errs.New(errs.KindOf(err), string(v), printable(t.ID, maxThing), err)
+	return errs.New(errs.KindOf(err), string(v), t.shown(), err)
 }
 
 // Sees reports, without a trace in the log, whether a thing is listed for the caller.
@@ -244,7 +244,7 @@ func (d *decision) err(v Verb, t Thing) error {
 	case d.allowed:
 		return nil
 	case d.seen:
-		return errs.Msg(errs.Denied, string(v), printable(t.ID, maxThing), d.rule)
+		return errs.Msg(errs.Denied, string(v), t.shown(), d.rule)
 	}
 	return Missing(v, t)
 }
@@ -255,5 +255,5 @@ func Missing(v Verb, t Thing) error {
 	if kind == "" {
 		kind = "thing"
 	}
-	return errs.Msg(errs.NotFound, string(v), printable(t.ID, maxThing), "no such "+kind)
+	return errs.Msg(errs.NotFound, string(v), t.shown(), "no such "+kind)
 }

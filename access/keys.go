@@ -97,6 +97,16 @@ type NewKey struct {
 	Principal, Role string
 	// Sandbox is the id of the sandbox that the key is made for. It has grants and no principal; see RevokeSandbox.
 	Sandbox string
+
+	id string // that it gets; "": a new one
+}
+
+// mint chooses the key's id.
+func (n *NewKey) mint() {
+	if n.Prefix == "" {
+		n.Prefix = "AR"
+	}
+	n.id = n.Prefix + random(base32.StdEncoding.EncodeToString, 18)
 }
 
 // Create makes a key and returns it, the secret included. A principal that doesn't exist is errs.NotFound.
@@ -106,10 +116,10 @@ func (k *Keys) Create(ctx context.Context, n NewKey) (*Key, error) {
 	if err := checkKey("create key", key); err != nil {
 		return nil, err
 	}
-	if n.Prefix == "" {
-		n.Prefix = "AR"
+	if n.id == "" {
+		n.mint()
 	}
-	key.ID, key.Secret = n.Prefix+random(base32.StdEncoding.EncodeToString, 18), newSecret()
+	key.ID, key.Secret = n.id, newSecret()
 	if len(key.ID) > maxID {
 		return nil, errs.Msg(errs.TooLarge, "create key", n.Name, "the id's prefix is too long")
 	}

@@ -101,7 +101,8 @@ func (g *Guard) CreateKey(ctx context.Context, who *Caller, n NewKey) (*Key, err
 		n.Principal = who.Principal.Name
 	}
 	t := keyThing(&Key{Principal: n.Principal})
-	t.Data = map[string]string{"root": truth(n.Root), "role": n.Role}
+	n.mint() // the log says which key it was
+	t.Data = map[string]string{"key": n.id, "root": truth(n.Root), "role": n.Role}
 	if len(n.Grants) > 0 {
 		t.Data["buckets"] = grantNames(n.Grants)
 	}

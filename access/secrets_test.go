@@ -218,7 +218,7 @@ func TestPeoplesKeys(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
 	g := w.guard
-	b := agentrun.RefID{9}
+	b, yes := agentrun.RefID{9}, true
 	alice := w.caller("alice")
 	for _, c := range []struct {
 		who  *Caller
@@ -268,6 +268,9 @@ func TestPeoplesKeys(t *testing.T) {
 	bot, err := g.CreateKey(ctx, alice, NewKey{Principal: "bot"})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if e := w.entries(AuditFilter{Action: "key.change", Allowed: &yes, Limit: 1000}); e[len(e)-1].Data["key"] != bot.ID || e[len(e)-1].Data["owner"] != "bot" {
+		t.Errorf("%+v", e[len(e)-1])
 	}
 	if _, err := g.CreateKey(ctx, w.caller("ada"), NewKey{Root: true}); err != nil {
 		t.Fatal(err)

@@ -177,6 +177,7 @@ func (c *Control) find(ctx context.Context, who *access.Caller, v access.Verb, o
 			r = b.rec.Load()
 		}
 		thing = r.thing()
+		thing.Called = short(id)
 	} else if !errs.Is(err, errs.NotFound) {
 		return nil, nil, err
 	}

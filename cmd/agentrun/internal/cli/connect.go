@@ -108,7 +108,7 @@ func (a *app) advise(err error) error {
 	case errs.Unavailable:
 		return hinted(err, "start a server with 'agentrun up', or say where one is with --endpoint or AGENTRUN_ENDPOINT")
 	case errs.Denied:
-		return hinted(err, "this takes a root key, or one made for the bucket: 'agentrun keys create --bucket NAME'")
+		return hinted(err, "another key may: one of a principal with that role, or one made for the bucket ('agentrun keys create'); see docs/access.md")
 	case errs.Unauthorized:
 		return hinted(err, "give a key with --key or AGENTRUN_API_KEY; 'agentrun keys create' makes one")
 	}

@@ -135,7 +135,9 @@ func count(n uint64, one string) string {
 	if one == "" {
 		return s
 	}
-	if n != 1 {
+	if stem, ok := strings.CutSuffix(one, "y"); n != 1 && ok {
+		one = stem + "ies"
+	} else if n != 1 {
 		one += "s"
 	}
 	return s + " " + one
