@@ -40,6 +40,13 @@ def test_everything_public_is_documented_and_typed():
         v = getattr(agent_run, name)
         if inspect.isclass(v):
             assert v.__doc__, name
+            if name not in PAIRS + ["Async" + p for p in PAIRS]:
+                continue
+            for n, m in members(v).items():
+                assert not callable(m) or m.__doc__, f"{name}.{n}"
+    for resource in vars(agent_run.AgentRun("http://127.0.0.1:1")).values():
+        for n, m in members(type(resource)).items():
+            assert not inspect.isfunction(m) or m.__doc__ or "resources" not in type(resource).__module__, f"{type(resource).__name__}.{n}"
     assert (pathlib.Path(agent_run.__file__).parent / "py.typed").exists()
 
 

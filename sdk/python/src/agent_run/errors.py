@@ -108,6 +108,7 @@ class Denied(AgentRunError):
 
     @property
     def rule(self) -> str:
+        """The rule that decided."""
         return str(self.problem.get("rule") or "")
 
 

@@ -412,10 +412,12 @@ class FileInfo:
 
     @property
     def is_dir(self) -> bool:
+        """Whether it is a directory."""
         return self.type == "directory"
 
     @property
     def is_file(self) -> bool:
+        """Whether it is a regular file."""
         return self.type == "file"
 
 

@@ -58,6 +58,7 @@ class AsyncFileStream:
             raise self._transport._unreachable(e) from e
 
     async def aclose(self) -> None:
+        """Ends it; what wasn't read isn't sent."""
         await self._answer.aclose()
 
     async def __aenter__(self) -> AsyncFileStream:

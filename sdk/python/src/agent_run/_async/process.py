@@ -88,6 +88,7 @@ class AsyncProcess:
         return None
 
     async def is_running(self) -> bool:
+        """Whether it hasn't ended."""
         return await self.info() is not None
 
     async def kill(self, signal: str = "TERM") -> None:
@@ -147,7 +148,7 @@ class AsyncTerminal:
         self._receiver = _io.spawn(self._receive)
 
     @classmethod
-    async def start(cls, transport: AsyncTransport, path: str, hello: Mapping[str, Any], tty: bool) -> AsyncTerminal:
+    async def _start(cls, transport: AsyncTransport, path: str, hello: Mapping[str, Any], tty: bool) -> AsyncTerminal:
         from websockets.exceptions import InvalidHandshake, InvalidStatus
 
         c = transport.config

@@ -138,9 +138,11 @@ class AsyncPools(AsyncResource):
         return await self.wait(name, timeout=timeout) if wait else p
 
     async def get(self, name: str) -> Pool:
+        """Returns a pool."""
         return await self._transport.call(Pool, "GET", self._path(name))
 
     async def list(self, *, limit: Optional[int] = None) -> List[Pool]:
+        """Returns all pools by name."""
         return await self._transport.list(Pool, self._path(), "pools", limit=limit)
 
     async def delete(self, name: str) -> None:
@@ -196,9 +198,11 @@ class AsyncClaims(AsyncResource):
             pool=pool, template=template, env=env, secrets=secrets, lease=lease, labels=labels))
 
     async def get(self, name: str) -> Claim:
+        """Returns a claim."""
         return await self._transport.call(Claim, "GET", self._path(name))
 
     async def list(self, *, limit: Optional[int] = None) -> List[Claim]:
+        """Returns all claims by name."""
         return await self._transport.list(Claim, self._path(), "claims", limit=limit)
 
     async def delete(self, name: str) -> None:
@@ -216,9 +220,11 @@ class AsyncForks(AsyncResource):
         return await self._transport.call(Fork, "PUT", self._path(name), json={"source": source, "replicas": replicas})
 
     async def get(self, name: str) -> Fork:
+        """Returns a fork."""
         return await self._transport.call(Fork, "GET", self._path(name))
 
     async def list(self, *, limit: Optional[int] = None) -> List[Fork]:
+        """Returns all forks by name."""
         return await self._transport.list(Fork, self._path(), "forks", limit=limit)
 
     async def delete(self, name: str) -> None:
@@ -232,12 +238,15 @@ class AsyncSnapshots(AsyncResource):
     kind = "snapshots"
 
     async def get(self, id: str) -> Snapshot:
+        """Returns a snapshot."""
         return await self._transport.call(Snapshot, "GET", self._path(id))
 
     async def list(self, *, sandbox: Optional[str] = None, limit: Optional[int] = None) -> List[Snapshot]:
+        """Returns all snapshots, or those of one sandbox."""
         return await self._transport.list(Snapshot, self._path(), "snapshots", query={"sandbox": sandbox}, limit=limit)
 
     async def delete(self, id: str) -> None:
+        """Deletes a snapshot."""
         await self._transport.json("DELETE", self._path(id))
 
 
@@ -261,6 +270,7 @@ class AsyncConversations(AsyncResource):
         return await self._transport.call(Conversation, "POST", self._path(id, "detach"), again=True)
 
     async def get(self, id: str) -> Conversation:
+        """Returns what is attached to a conversation."""
         return await self._transport.call(Conversation, "GET", self._path(id))
 
     async def end(self, id: str) -> None:
@@ -285,12 +295,15 @@ class AsyncAgents(AsyncResource):
         return await self._transport.call(Agent, "PUT", self._path(name), json=_wire.encode(Agent(name, mode, sandbox, pool, template, retention)))
 
     async def get(self, name: str) -> Agent:
+        """Returns an agent."""
         return await self._transport.call(Agent, "GET", self._path(name))
 
     async def list(self) -> List[Agent]:
+        """Returns all agents."""
         return await self._transport.list(Agent, self._path(), "agents")
 
     async def delete(self, name: str) -> None:
+        """Forgets an agent. Its conversations keep what is attached."""
         await self._transport.json("DELETE", self._path(name))
 
 
@@ -313,9 +326,11 @@ class AsyncSecrets(AsyncResource):
         return await self._transport.call(Secret, "GET", self._path(name))
 
     async def list(self, *, limit: Optional[int] = None) -> List[Secret]:
+        """Returns all secrets, without their values."""
         return await self._transport.list(Secret, self._path(), "secrets", limit=limit)
 
     async def delete(self, name: str) -> None:
+        """Deletes a secret."""
         await self._transport.json("DELETE", self._path(name))
 
 
@@ -339,12 +354,15 @@ class AsyncPrincipals(AsyncResource):
         return await self._transport.call(Principal, "PUT", self._path(name), json=_wire.encode(p))
 
     async def get(self, name: str) -> Principal:
+        """Returns a principal."""
         return await self._transport.call(Principal, "GET", self._path(name))
 
     async def list(self, *, limit: Optional[int] = None) -> List[Principal]:
+        """Returns all principals."""
         return await self._transport.list(Principal, self._path(), "principals", limit=limit)
 
     async def delete(self, name: str) -> None:
+        """Deletes a principal, and its keys with it."""
         await self._transport.json("DELETE", self._path(name))
 
     async def usage(self, name: str) -> PrincipalUsage:
@@ -369,6 +387,7 @@ class AsyncKeys(AsyncResource):
                                                                                    lifetime=lifetime or None))
 
     async def list(self) -> List[Key]:
+        """Returns all keys, without their secrets."""
         return await self._transport.list(Key, self._path(), "keys")
 
     async def delete(self, id: str) -> None:

@@ -215,7 +215,7 @@ class AsyncSandbox:
             timeout: seconds after which it is ended, in whole ones; None is the server's day.
         """
         request = {**hello(list(args or ["bash", "-l"]), env, cwd, timeout), "tty": {"cols": cols, "rows": rows}}
-        return await AsyncTerminal.start(self._transport, self._path("exec"), request, True)
+        return await AsyncTerminal._start(self._transport, self._path("exec"), request, True)
 
     async def open(self, code: Union[str, Sequence[str]], *, language: Optional[str] = None, session: Optional[str] = None,
                    env: Optional[Mapping[str, str]] = None, cwd: Optional[str] = None, timeout: Optional[float] = None,
@@ -227,7 +227,7 @@ class AsyncSandbox:
             timeout: seconds after which it is ended; None is the server's hour.
         """
         request = {**hello(code, env, cwd, timeout), **_wire.body(language=language, session=session, root=root)}
-        return await AsyncTerminal.start(self._transport, self._path("exec"), request, False)
+        return await AsyncTerminal._start(self._transport, self._path("exec"), request, False)
 
     async def follow(self, pid: int) -> AsyncTerminal:
         """Takes up a command that lost its client: one that runs on in a fork, or after hibernation. Its output comes, of what it wrote
@@ -237,7 +237,7 @@ class AsyncSandbox:
             NotFound: there is none of that number.
             Exists: it has a client.
         """
-        return await AsyncTerminal.start(self._transport, self._path("exec"), {"attach": pid}, False)
+        return await AsyncTerminal._start(self._transport, self._path("exec"), {"attach": pid}, False)
 
     async def processes(self) -> List[ProcessInfo]:
         """Returns the commands that were started and haven't ended."""

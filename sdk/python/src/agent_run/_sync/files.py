@@ -59,6 +59,7 @@ class FileStream:
             raise self._transport._unreachable(e) from e
 
     def close(self) -> None:
+        """Ends it; what wasn't read isn't sent."""
         self._answer.close()
 
     def __enter__(self) -> FileStream:

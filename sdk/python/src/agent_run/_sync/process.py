@@ -89,6 +89,7 @@ class Process:
         return None
 
     def is_running(self) -> bool:
+        """Whether it hasn't ended."""
         return self.info() is not None
 
     def kill(self, signal: str = "TERM") -> None:
@@ -148,7 +149,7 @@ class Terminal:
         self._receiver = _io.spawn(self._receive)
 
     @classmethod
-    def start(cls, transport: Transport, path: str, hello: Mapping[str, Any], tty: bool) -> Terminal:
+    def _start(cls, transport: Transport, path: str, hello: Mapping[str, Any], tty: bool) -> Terminal:
         from websockets.exceptions import InvalidHandshake, InvalidStatus
 
         c = transport.config

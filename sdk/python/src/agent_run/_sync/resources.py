@@ -139,9 +139,11 @@ class Pools(Resource):
         return self.wait(name, timeout=timeout) if wait else p
 
     def get(self, name: str) -> Pool:
+        """Returns a pool."""
         return self._transport.call(Pool, "GET", self._path(name))
 
     def list(self, *, limit: Optional[int] = None) -> List[Pool]:
+        """Returns all pools by name."""
         return self._transport.list(Pool, self._path(), "pools", limit=limit)
 
     def delete(self, name: str) -> None:
@@ -197,9 +199,11 @@ class Claims(Resource):
             pool=pool, template=template, env=env, secrets=secrets, lease=lease, labels=labels))
 
     def get(self, name: str) -> Claim:
+        """Returns a claim."""
         return self._transport.call(Claim, "GET", self._path(name))
 
     def list(self, *, limit: Optional[int] = None) -> List[Claim]:
+        """Returns all claims by name."""
         return self._transport.list(Claim, self._path(), "claims", limit=limit)
 
     def delete(self, name: str) -> None:
@@ -217,9 +221,11 @@ class Forks(Resource):
         return self._transport.call(Fork, "PUT", self._path(name), json={"source": source, "replicas": replicas})
 
     def get(self, name: str) -> Fork:
+        """Returns a fork."""
         return self._transport.call(Fork, "GET", self._path(name))
 
     def list(self, *, limit: Optional[int] = None) -> List[Fork]:
+        """Returns all forks by name."""
         return self._transport.list(Fork, self._path(), "forks", limit=limit)
 
     def delete(self, name: str) -> None:
@@ -233,12 +239,15 @@ class Snapshots(Resource):
     kind = "snapshots"
 
     def get(self, id: str) -> Snapshot:
+        """Returns a snapshot."""
         return self._transport.call(Snapshot, "GET", self._path(id))
 
     def list(self, *, sandbox: Optional[str] = None, limit: Optional[int] = None) -> List[Snapshot]:
+        """Returns all snapshots, or those of one sandbox."""
         return self._transport.list(Snapshot, self._path(), "snapshots", query={"sandbox": sandbox}, limit=limit)
 
     def delete(self, id: str) -> None:
+        """Deletes a snapshot."""
         self._transport.json("DELETE", self._path(id))
 
 
@@ -262,6 +271,7 @@ class Conversations(Resource):
         return self._transport.call(Conversation, "POST", self._path(id, "detach"), again=True)
 
     def get(self, id: str) -> Conversation:
+        """Returns what is attached to a conversation."""
         return self._transport.call(Conversation, "GET", self._path(id))
 
     def end(self, id: str) -> None:
@@ -286,12 +296,15 @@ class Agents(Resource):
         return self._transport.call(Agent, "PUT", self._path(name), json=_wire.encode(Agent(name, mode, sandbox, pool, template, retention)))
 
     def get(self, name: str) -> Agent:
+        """Returns an agent."""
         return self._transport.call(Agent, "GET", self._path(name))
 
     def list(self) -> List[Agent]:
+        """Returns all agents."""
         return self._transport.list(Agent, self._path(), "agents")
 
     def delete(self, name: str) -> None:
+        """Forgets an agent. Its conversations keep what is attached."""
         self._transport.json("DELETE", self._path(name))
 
 
@@ -314,9 +327,11 @@ class Secrets(Resource):
         return self._transport.call(Secret, "GET", self._path(name))
 
     def list(self, *, limit: Optional[int] = None) -> List[Secret]:
+        """Returns all secrets, without their values."""
         return self._transport.list(Secret, self._path(), "secrets", limit=limit)
 
     def delete(self, name: str) -> None:
+        """Deletes a secret."""
         self._transport.json("DELETE", self._path(name))
 
 
@@ -340,12 +355,15 @@ class Principals(Resource):
         return self._transport.call(Principal, "PUT", self._path(name), json=_wire.encode(p))
 
     def get(self, name: str) -> Principal:
+        """Returns a principal."""
         return self._transport.call(Principal, "GET", self._path(name))
 
     def list(self, *, limit: Optional[int] = None) -> List[Principal]:
+        """Returns all principals."""
         return self._transport.list(Principal, self._path(), "principals", limit=limit)
 
     def delete(self, name: str) -> None:
+        """Deletes a principal, and its keys with it."""
         self._transport.json("DELETE", self._path(name))
 
     def usage(self, name: str) -> PrincipalUsage:
@@ -370,6 +388,7 @@ class Keys(Resource):
                                                                                    lifetime=lifetime or None))
 
     def list(self) -> List[Key]:
+        """Returns all keys, without their secrets."""
         return self._transport.list(Key, self._path(), "keys")
 
     def delete(self, id: str) -> None:

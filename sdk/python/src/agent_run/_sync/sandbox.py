@@ -216,7 +216,7 @@ class Sandbox:
             timeout: seconds after which it is ended, in whole ones; None is the server's day.
         """
         request = {**hello(list(args or ["bash", "-l"]), env, cwd, timeout), "tty": {"cols": cols, "rows": rows}}
-        return Terminal.start(self._transport, self._path("exec"), request, True)
+        return Terminal._start(self._transport, self._path("exec"), request, True)
 
     def open(self, code: Union[str, Sequence[str]], *, language: Optional[str] = None, session: Optional[str] = None,
                    env: Optional[Mapping[str, str]] = None, cwd: Optional[str] = None, timeout: Optional[float] = None,
@@ -228,7 +228,7 @@ class Sandbox:
             timeout: seconds after which it is ended; None is the server's hour.
         """
         request = {**hello(code, env, cwd, timeout), **_wire.body(language=language, session=session, root=root)}
-        return Terminal.start(self._transport, self._path("exec"), request, False)
+        return Terminal._start(self._transport, self._path("exec"), request, False)
 
     def follow(self, pid: int) -> Terminal:
         """Takes up a command that lost its client: one that runs on in a fork, or after hibernation. Its output comes, of what it wrote
@@ -238,7 +238,7 @@ class Sandbox:
             NotFound: there is none of that number.
             Exists: it has a client.
         """
-        return Terminal.start(self._transport, self._path("exec"), {"attach": pid}, False)
+        return Terminal._start(self._transport, self._path("exec"), {"attach": pid}, False)
 
     def processes(self) -> List[ProcessInfo]:
         """Returns the commands that were started and haven't ended."""
