@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -36,12 +38,13 @@ func (sh *Shell) braceParts(parts []syntax.WordPart, budget *int, depth int) [][
 			}
 		} else {
 			text, plain := flatten(slice(parts, place{open.part, open.off + 1}, shut))
-			seq, isSeq := braceSeq(text, maxBraces)
+			seq, isSeq := parseSeq(text, maxBraces)
 			if !plain || !isSeq {
 				from = place{open.part, open.off + 1}
 				continue
 			}
-			for _, s := range seq {
+			for i, s := range sh.sequence(nil, seq) {
+				sh.braceMade(i)
 				alts = append(alts, []syntax.WordPart{&syntax.SglQuoted{Value: s}})
 			}
 		}
@@ -54,6 +57,7 @@ func (sh *Shell) braceParts(parts []syntax.WordPart, budget *int, depth int) [][
 		out := make([][]syntax.WordPart, 0, len(alts)*len(rest))
 		for _, a := range alts {
 			for _, r := range rest {
+				sh.braceMade(len(out))
 				w := make([]syntax.WordPart, 0, len(prefix)+len(a)+len(r))
 				out = append(out, mergeLits(append(append(append(w, prefix...), a...), r...)))
 			}
@@ -61,6 +65,15 @@ func (sh *Shell) braceParts(parts []syntax.WordPart, budget *int, depth int) [][
 		return out
 	}
 	return [][]syntax.WordPart{parts}
+}
+
+// stepsOfBraces is how many words are made between two looks whether the shell is to go on.
+const stepsOfBraces = 256
+
+func (sh *Shell) braceMade(n int) {
+	if n%stepsOfBraces == stepsOfBraces-1 {
+		sh.mayGoOn(stepsOfBraces)
+	}
 }
 
 // findBrace finds the first brace expression from a place on: { with a matching }, and the commas between.
@@ -114,7 +127,7 @@ func closeBrace(parts []syntax.WordPart, open place) (shut place, commas []place
 				if depth--; depth == 0 {
 					if len(commas) == 0 {
 						text, plain := flatten(slice(parts, place{open.part, open.off + 1}, place{pi, i}))
-						if _, isSeq := braceSeq(text, maxBraces); !plain || !isSeq {
+						if _, isSeq := parseSeq(text, maxBraces); !plain || !isSeq {
 							return shut, nil, false
 						}
 					}
@@ -189,61 +202,91 @@ func braceCount(s string) (n uint64, tooMany bool) {
 // maxSequence bounds a sequence that is a word by itself, and whose elements need no further expansion.
 const maxSequence = 8 << 20
 
-// sequence expands a word that is {x..y} and nothing else.
-func sequence(w *syntax.Word) ([]string, bool) {
+// wholeSeq reads a word that is {x..y} and nothing else.
+func wholeSeq(w *syntax.Word) (q seq, ok bool) {
 	if len(w.Parts) != 1 {
-		return nil, false
+		return q, false
 	}
 	l, ok := w.Parts[0].(*syntax.Lit)
 	if !ok || len(l.Value) < 6 || l.Value[0] != '{' || l.Value[len(l.Value)-1] != '}' {
-		return nil, false
+		return q, false
 	}
 	text := l.Value[1 : len(l.Value)-1]
 	if strings.Trim(text, "-.0123456789") != "" {
-		return nil, false
+		return q, false
 	}
-	return braceSeq(text, maxSequence)
+	return parseSeq(text, maxSequence)
 }
 
-// braceSeq expands x..y and x..y..step.
-func braceSeq(s string, limit uint64) ([]string, bool) {
+// seq is x..y..step.
+type seq struct {
+	from, step int64 // step is negative when it goes down
+	n          int
+	width      int // that numbers are padded to
+	chars      bool
+}
+
+// parseSeq reads x..y and x..y..step, unless that has more elements than limit.
+func parseSeq(s string, limit uint64) (q seq, ok bool) {
 	f := strings.Split(s, "..")
 	if len(f) < 2 || len(f) > 3 {
-		return nil, false
+		return q, false
 	}
 	step := int64(1)
 	if len(f) == 3 {
 		n, err := strconv.ParseInt(f[2], 10, 64)
 		if err != nil {
-			return nil, false
+			return q, false
 		}
 		if n != 0 {
-			step = n
-		}
-		if step < 0 {
-			step = -step
+			step = max(n, -max(n, -math.MaxInt64))
 		}
 	}
 	x, err1 := strconv.ParseInt(f[0], 10, 64)
 	y, err2 := strconv.ParseInt(f[1], 10, 64)
-	if err1 == nil && err2 == nil {
-		return numSeq(f[0], f[1], x, y, step, limit)
-	}
-	if len(f[0]) != 1 || len(f[1]) != 1 || !isLetter(f[0][0]) || !isLetter(f[1][0]) {
-		return nil, false
-	}
-	a, b := int64(f[0][0]), int64(f[1][0])
-	var out []string
-	if a <= b {
-		for c := a; c <= b; c += step {
-			out = append(out, seqChar(c))
+	if err1 != nil || err2 != nil {
+		if len(f[0]) != 1 || len(f[1]) != 1 || !isLetter(f[0][0]) || !isLetter(f[1][0]) {
+			return q, false
 		}
-	} else {
-		for c := a; c >= b; c -= step {
-			out = append(out, seqChar(c))
-		}
+		x, y, q.chars = int64(f[0][0]), int64(f[1][0]), true
 	}
-	return out, true
+	if uint64(max(x, y)-min(x, y))/uint64(step) >= limit {
+		return q, false
+	}
+	if !q.chars && (padded(f[0]) || padded(f[1])) {
+		q.width = max(len(f[0]), len(f[1]))
+	}
+	q.from, q.step, q.n = x, step, int(uint64(max(x, y)-min(x, y))/uint64(step))+1
+	if x > y {
+		q.step = -step
+	}
+	return q, true
+}
+
+// sequence appends the elements of q.
+func (sh *Shell) sequence(out []string, q seq) []string {
+	out = slices.Grow(out, q.n)
+	for i := range q.n {
+		sh.braceMade(i)
+		out = append(out, q.at(i))
+	}
+	return out
+}
+
+func (q seq) at(i int) string {
+	n := q.from + int64(i)*q.step
+	if q.chars {
+		return seqChar(n)
+	}
+	s := strconv.FormatInt(n, 10)
+	pad := q.width - len(s)
+	if pad <= 0 {
+		return s
+	}
+	if n < 0 {
+		return "-" + strings.Repeat("0", pad) + s[1:]
+	}
+	return strings.Repeat("0", pad) + s
 }
 
 // seqChar is a character of {x..y}; a backslash is gone with the quotes.
@@ -255,38 +298,6 @@ func seqChar(c int64) string {
 }
 
 func isLetter(c byte) bool { return c < utf8.RuneSelf && (c|0x20 >= 'a' && c|0x20 <= 'z') }
-
-func numSeq(xs, ys string, x, y, step int64, limit uint64) ([]string, bool) {
-	if step < 0 || uint64(max(x, y)-min(x, y))/uint64(step) >= limit {
-		return nil, false
-	}
-	width := 0
-	if padded(xs) || padded(ys) {
-		width = max(len(xs), len(ys))
-	}
-	count := (max(x, y) - min(x, y)) / step
-	out := make([]string, 0, count+1)
-	emit := func(n int64) {
-		s := strconv.FormatInt(n, 10)
-		if pad := width - len(s); pad > 0 {
-			if n < 0 {
-				s = "-" + strings.Repeat("0", pad) + s[1:]
-			} else {
-				s = strings.Repeat("0", pad) + s
-			}
-		}
-		out = append(out, s)
-	}
-	for i, n := int64(0), x; i <= count; i++ {
-		emit(n)
-		if x <= y {
-			n += step
-		} else {
-			n -= step
-		}
-	}
-	return out, true
-}
 
 func padded(s string) bool {
 	s = strings.TrimPrefix(s, "-")

@@ -172,8 +172,8 @@ func (sh *Shell) appendWord(out []string, w *syntax.Word) []string {
 	if !sh.opts.braceexpand || !hasBrace(w) {
 		return sh.appendParts(out, w.Parts)
 	}
-	if seq, ok := sequence(w); ok {
-		return append(out, seq...)
+	if q, ok := wholeSeq(w); ok {
+		return sh.sequence(out, q)
 	}
 	if text, plain := flatten(w.Parts); plain {
 		if open, shut := strings.IndexByte(text, '{'), strings.IndexByte(text, '}'); open >= 0 && shut > open {
@@ -182,7 +182,8 @@ func (sh *Shell) appendWord(out []string, w *syntax.Word) []string {
 			}
 		}
 	}
-	for _, parts := range sh.braces(w.Parts) {
+	for i, parts := range sh.braces(w.Parts) {
+		sh.braceMade(i)
 		out = sh.appendParts(out, parts)
 	}
 	return out
