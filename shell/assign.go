@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -189,7 +190,10 @@ func (sh *Shell) fillArray(name string, v *variable, items []arrayItem, add, isA
 	v.arr, v.str, v.set = arr, "", true // subscripts see what was assigned before them
 	next := arr.top()
 	ok := true
-	for _, it := range items {
+	for k, it := range items {
+		if k%stepFields == stepFields-1 {
+			sh.mayGoOn(1)
+		}
 		i := next
 		if it.hasKey && it.key == "" {
 			sh.errorf("[]=%s: bad array subscript", it.value)
@@ -299,7 +303,14 @@ func (sh *Shell) arrayItems(x *syntax.ArrayExpr, isAssoc bool) []arrayItem {
 		if e.Value == nil {
 			continue
 		}
-		for _, s := range sh.words([]*syntax.Word{e.Value}) {
+		words := sh.words([]*syntax.Word{e.Value})
+		if len(words) > len(x.Elems) {
+			out = slices.Grow(out, len(words))
+		}
+		for i, s := range words {
+			if i%stepFields == stepFields-1 {
+				sh.mayGoOn(1)
+			}
 			out = append(out, arrayItem{value: s})
 		}
 	}
