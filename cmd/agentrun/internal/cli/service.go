@@ -209,13 +209,17 @@ func (a *app) audit() *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Aliases: []string{"export"}, Short: "Print the log: who wanted what, and whether it was allowed; with --json as it is chained", Args: cobra.NoArgs,
 		RunE: a.withServer(func(ctx context.Context, c *client.Client, _ []string) error {
+			begun := time.Now()
 			for {
-				page, err := c.Audit(ctx, after, 0)
+				page, err := c.Audit(ctx, after, api.MaxPage)
 				if err != nil {
 					return err
 				}
 				for i := range page.Entries {
 					e := &page.Entries[i]
+					if e.Time.After(begun) { // this reading is in the log, too, and never ends
+						return nil
+					}
 					if a.json {
 						b, err := json.Marshal(e)
 						if err != nil {
