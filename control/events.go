@@ -98,6 +98,11 @@ func (c *Control) Events(ctx context.Context, who *access.Caller, after uint64, 
 	if err := c.allow(ctx, who, access.EventGet, access.Thing{Kind: "event", Visibility: api.All}); err != nil {
 		return nil, err
 	}
+	if f.Sandbox != "" { // a name means whoever has it now
+		if b, _, err := c.lookup(ctx, "list events", f.Sandbox); err == nil && b != nil {
+			f.Sandbox = b.id
+		}
+	}
 	if f.Limit <= 0 {
 		f.Limit = api.DefaultPage
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"agentrun.dev/access"
@@ -267,6 +268,9 @@ func (c *Control) forkOn(ctx context.Context, p *peer, b *box, parent *record, w
 func (c *Control) forked(ctx context.Context, b *box, f, done *fork, boxes []*box, running []*node.Running) error {
 	now := c.clock.now()
 	t := new(txn)
+	e := b.rec.Load().event(api.EventForked, fmt.Sprintf("copied %d times", len(boxes)))
+	e.Data = map[string]string{"fork": done.Name, "count": strconv.Itoa(len(boxes))}
+	t.event(e)
 	for i, k := range boxes {
 		n := k.rec.Load().clone()
 		n.State, n.Started, n.Forking = api.StateRunning, now, ""
@@ -275,7 +279,7 @@ func (c *Control) forked(ctx context.Context, b *box, f, done *fork, boxes []*bo
 			n.Volumes = shownVolumes(running[i].Volumes, n.Mounts)
 		}
 		c.set(t, k, n)
-		e := n.event(api.EventForked, "")
+		e := n.event(api.EventForked, "a copy of "+n.Parent)
 		e.Data = map[string]string{"parent": n.Parent, "fork": done.Name}
 		t.event(e)
 	}

@@ -177,11 +177,14 @@ type placing struct {
 	not    map[string]bool
 }
 
+// heldFactor is how much more room a node without the image must have to be taken.
+const heldFactor = 3
+
 // place chooses a node: one that holds the image before others, then the one with the most free memory for each that it has.
 func (c *Control) place(n placing) (*peer, error) {
 	const op = "place sandbox"
 	var best *peer
-	var bestScore [2]float64
+	var bestScore float64
 	full, engineWhy := false, ""
 	all := c.allPeers()
 	for _, p := range all {
@@ -204,11 +207,12 @@ func (c *Control) place(n placing) (*peer, error) {
 			full = true
 			continue
 		}
-		score := [2]float64{0, float64(info.Free) / float64(placed+1)}
+		// A node that has the image starts at once; another one must build it first, which pays when it has far more room.
+		score := float64(info.Free) / float64(placed+1)
 		if held || n.image == "" {
-			score[0] = 1
+			score *= heldFactor
 		}
-		if best == nil || score[0] > bestScore[0] || score[0] == bestScore[0] && score[1] > bestScore[1] {
+		if best == nil || score > bestScore {
 			best, bestScore = p, score
 		}
 	}

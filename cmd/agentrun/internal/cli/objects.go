@@ -127,6 +127,10 @@ func templateKind() *objectKind {
 			if err != nil {
 				return "", err
 			}
+			if before != nil && before.Version == after.Version && after.State == api.BuildFailed {
+				_, err := c.RebuildTemplate(ctx, o.Name) // what was in its way may be gone
+				return "built again", err
+			}
 			return done(before != nil, before != nil && before.Version == after.Version), nil
 		},
 		pending: func(item any) (bool, string, error) {

@@ -41,6 +41,7 @@ type Config struct {
 	SSH              SSH
 	PortHost         string   // a domain beneath which PORT-ID.PortHost is a server in a sandbox; localhost, where browsers find this machine, if empty
 	NodeListen       string   // host:port at which nodes make themselves known; "" for none
+	NoLocalNode      bool     // sandboxes of the service run on other hosts only
 	BuildNetwork     []string // what init lines of templates may connect to, as package egress has it
 	Version          string
 	Log              *slog.Logger
