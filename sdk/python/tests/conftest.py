@@ -61,12 +61,20 @@ class Server:
     of the request."""
 
     def __init__(self):
-        self.requests, self.answers = [], {}
+        self.requests, self.answers, self.connections = [], {}, 0
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             wbufsize = 1 << 16
+
+            def setup(self):
+                super().setup()
+                outer.connections += 1
+
+            def finish(self):
+                super().finish()
+                outer.connections -= 1
 
             def handle_one(self):
                 r = Request(self)

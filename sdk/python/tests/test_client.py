@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -143,8 +144,6 @@ def test_nobody_there(api):
 
 
 def test_timeout(api, server):
-    import time
-
     server.on("GET", "server", lambda r: time.sleep(2) or {})
     with api.AgentRun(server.url, timeout=0.2) as c:
         with pytest.raises(Timeout):
@@ -287,6 +286,24 @@ def test_sandbox_create_finds_the_server(api, server, tmp_path):
     server.on("GET", "sandboxes/mine", BOX)
     assert api.Sandbox.connect("mine", endpoint=server.url, api_key="c.d").id == "0193"
     assert server.requests[-1].headers["authorization"] == "Bearer c.d"
+
+
+def test_event_loops_that_have_ended_leave_nothing(server):
+    import asyncio
+    import gc
+
+    server.on("POST", "sandboxes", BOX)
+
+    async def create():
+        await agent_run.AsyncSandbox.create("p", endpoint=server.url, api_key="a.b")
+
+    for _ in range(20):
+        asyncio.run(create())
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while server.connections > 1:  # of the newest loop
+        assert time.monotonic() < deadline, server.connections
+        time.sleep(0.01)
 
 
 def test_proxies_arent_for_this_machine(api, server, monkeypatch):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import weakref
-from typing import Any, AsyncIterator, Awaitable, Callable, Dict, MutableMapping, Optional, Sequence, TypeVar, Union
+from typing import Any, AsyncIterator, Awaitable, Callable, Dict, Optional, Sequence, TypeVar, Union
 
 from ..errors import ConnectionFailed
 
@@ -95,11 +94,13 @@ class Socket:
         await self._ws.close()
 
 
-_clients: MutableMapping[Any, Dict[Any, Any]] = weakref.WeakKeyDictionary()
+_clients: Dict[asyncio.AbstractEventLoop, Dict[Any, Any]] = {}
 
 
 def shared(make: Callable[[], T], key: Sequence[Any]) -> T:
     """Returns the client that all who don't bring their own share: one for each event loop, to which its connections belong."""
+    for loop in [loop for loop in list(_clients) if loop.is_closed()]:
+        _clients.pop(loop, None)  # its connections end with it
     of = _clients.setdefault(asyncio.get_running_loop(), {})
     k = tuple(key)
     if k not in of:
