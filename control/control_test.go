@@ -224,7 +224,7 @@ func TestLife(t *testing.T) {
 			kinds = append(kinds, e.Kind)
 		}
 	}
-	if got := strings.Join(kinds, " "); got != "forked promoted hibernated resumed ended" {
+	if got := strings.Join(kinds, " "); got != "forked forked promoted hibernated resumed ended" {
 		t.Errorf("events: %s", got)
 	}
 }
