@@ -231,7 +231,10 @@ inference rules, .SUFFIXES :: printf '.SUFFIXES: .in .out\n.in.out:\n\t@cp $< $@
 include and assignments with += ?= ::= != :: echo 'I = inc' >i.mk; printf 'include i.mk\nA ::= a\nA += b\nB ?= c\nC != echo s\nx: ; @echo $(I) $(A) $(B) $(C)\n' >Makefile; make => inc a b c s
 subst references, $$ :: printf 'S = a.c b.c\nx: ; @echo $(S:.c=.o) $$((1+1))\n' >Makefile; make => a.o b.o 2
 MAKEFLAGS, $(MAKE) :: printf 'x:\n\t@$(MAKE) y\ny:\n\techo hi\n' >Makefile; make -s --no-print-directory => hi
-= man ! every command has --help
+= man
+page of a command :: man true 2>&1 | head -1 | cut -c1-6 => Usage:
+-k :: man -k mkdir => mkdir (1)
+no page :: man nosuch 2>/dev/null => [16]
 = mesg
 status :: mesg =~ [2]
 = mkdir
