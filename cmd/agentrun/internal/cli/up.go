@@ -21,6 +21,7 @@ import (
 
 func (a *app) up() *cobra.Command {
 	c := server.Config{Version: version(), GuestCache: a.guestCache()}
+	var auditKeep string
 	cmd := &cobra.Command{
 		Use:   "up [--data DIR] [--listen HOST:PORT] [--s3-listen HOST:PORT] [--ssh-listen HOST:PORT [--ssh-base BUCKET] [--ssh-auth open|keys]]",
 		Short: "Run a server until it is told to end",
@@ -59,6 +60,11 @@ for other addresses, it gives everyone the base, and no other bucket.`,
 			}
 			c.Data = abs
 			c.Root = settings.RootKey{ID: a.Getenv("AGENTRUN_ACCESS_KEY_ID"), Secret: a.Getenv("AGENTRUN_SECRET_ACCESS_KEY")}
+			keep, err := parseLifetime("--audit-keep", auditKeep)
+			if err != nil {
+				return err
+			}
+			c.AuditKeep = time.Duration(keep) * time.Second
 			if c.SSH.Base == "" {
 				c.SSH.Base = a.Getenv("BUCKET_NAME")
 			}
@@ -86,6 +92,7 @@ for other addresses, it gives everyone the base, and no other bucket.`,
 	f.BoolVar(&c.NoLocalNode, "no-local-node", false, "run the service's sandboxes on other hosts only")
 	f.StringVar(&c.NodeListen, "node-listen", "", "address for nodes on other hosts, `HOST:PORT` (default: none)")
 	f.StringArrayVar(&c.BuildNetwork, "build-network", nil, "a `HOST[:PORT]` that init lines of templates may connect to, as run --allow-net has it (repeatable)")
+	f.StringVar(&auditKeep, "audit-keep", "", "`TIME` that entries of the audit log are kept, such as 90d (default: for ever)")
 	f.IntVar(&c.SSH.Max, "ssh-max", 2000, "`N` connections at once")
 	return cmd
 }

@@ -39,10 +39,11 @@ type Config struct {
 	Root             settings.RootKey // zero: the data directory's own
 	History          time.Duration    // see bucket.Options
 	SSH              SSH
-	PortHost         string   // a domain beneath which PORT-ID.PortHost is a server in a sandbox; localhost, where browsers find this machine, if empty
-	NodeListen       string   // host:port at which nodes make themselves known; "" for none
-	NoLocalNode      bool     // sandboxes of the service run on other hosts only
-	BuildNetwork     []string // what init lines of templates may connect to, as package egress has it
+	PortHost         string        // a domain beneath which PORT-ID.PortHost is a server in a sandbox; localhost, where browsers find this machine, if empty
+	NodeListen       string        // host:port at which nodes make themselves known; "" for none
+	NoLocalNode      bool          // sandboxes of the service run on other hosts only
+	BuildNetwork     []string      // what init lines of templates may connect to, as package egress has it
+	AuditKeep        time.Duration // how long the audit log's entries are kept; 0: for ever
 	Version          string
 	Log              *slog.Logger
 }

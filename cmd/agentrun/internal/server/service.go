@@ -33,7 +33,7 @@ func (s *Server) openService(ctx context.Context, c *Config, keys *access.Keys) 
 	if _, err := egress.Parse(c.BuildNetwork); err != nil {
 		return err
 	}
-	if s.guard, err = access.NewGuard(ctx, keys, access.AuditOptions{Log: c.Log}); err != nil {
+	if s.guard, err = access.NewGuard(ctx, keys, access.AuditOptions{Retain: c.AuditKeep, Log: c.Log}); err != nil {
 		return err
 	}
 	s.control, err = control.Open(ctx, control.Options{KV: s.store.KV, Store: s.store.Store, Keys: keys, Guard: s.guard, Log: c.Log,
