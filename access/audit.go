@@ -91,6 +91,9 @@ func openTrail(ctx context.Context, k *Keys, o AuditOptions) (*trail, error) {
 	if err := l.load(ctx); err != nil {
 		return nil, err
 	}
+	if l.head.Broken != 0 && o.Log != nil {
+		o.Log.Error("the audit log was changed behind the server's back", "entry", l.head.Broken)
+	}
 	go l.run()
 	return l, nil
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,7 @@ const (
 	MaxSecret      = 1 << 20  // bytes of a secret's names and values together
 	MaxSecretKey   = 128      // bytes in the name of a value
 	MaxSecretUses  = 100      // values that one sandbox is given
+	MaxSecrets     = 1000     // secrets of one principal
 )
 
 // A secret is two records, both sealed: what it is, and its values, so that a list doesn't open any value.
@@ -164,24 +166,12 @@ func (g *Guard) Resolve(ctx context.Context, who *Caller, uses []api.SecretUse) 
 		name, key := u.Ref.Name, u.Ref.Key
 		data, known := values[name]
 		if !known {
-			s, _, err := g.keys.secret(ctx, name)
-			if errs.Is(err, errs.NotFound) {
-				_, _, err = g.findSecret(ctx, who, SecretUse, name)
-			}
-			if err != nil {
-				return nil, err
-			}
-			t := secretThing(s)
-			t.Data = map[string]string{"keys": usedKeys(uses, name)}
-			wait, err := g.Begin(ctx, who, SecretUse, t)
+			wait, found, err := g.reveal(ctx, who, name, usedKeys(uses, name))
 			if err != nil {
 				return nil, err
 			}
 			waits = append(waits, wait)
-			if data, err = g.keys.values(ctx, name); err != nil {
-				return nil, err
-			}
-			values[name] = data
+			data, values[name] = found, found
 		}
 		value, ok := data[key]
 		if !ok {
@@ -195,6 +185,35 @@ func (g *Guard) Resolve(ctx context.Context, who *Caller, uses []api.SecretUse) 
 		}
 	}
 	return env, nil
+}
+
+// reveal finds the values of a secret for a caller who may use them.
+func (g *Guard) reveal(ctx context.Context, who *Caller, name, keys string) (wait func(context.Context) error, data map[string]string, err error) {
+	for {
+		s, was, err := g.keys.secret(ctx, name)
+		if errs.Is(err, errs.NotFound) {
+			if _, _, err = g.findSecret(ctx, who, SecretUse, name); err == nil {
+				continue // it has come meanwhile
+			}
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		t := secretThing(s)
+		t.Data = map[string]string{"keys": keys}
+		if wait, err = g.Begin(ctx, who, SecretUse, t); err != nil {
+			return nil, nil, err
+		}
+		data, verr := g.keys.values(ctx, name)
+		// The values are those of the secret that was asked for if that is still there: its record is never twice the same.
+		_, is, err := g.keys.secret(ctx, name)
+		if err == nil && bytes.Equal(was, is) {
+			return wait, data, verr
+		}
+		if err != nil && !errs.Is(err, errs.NotFound) {
+			return nil, nil, err
+		}
+	}
 }
 
 func usedKeys(uses []api.SecretUse, name string) string {
@@ -331,6 +350,11 @@ func (k *Keys) putSecret(ctx context.Context, s *api.Secret, data map[string]str
 	if _, err := k.Principal(ctx, s.Owner); err != nil {
 		return err
 	}
+	if was == nil {
+		if err := k.roomForSecret(ctx, s.Owner); err != nil {
+			return err
+		}
+	}
 	b := &kv.Batch{Checks: []kv.Check{{Key: []byte(secretPrefix + s.Name), Value: was}}}
 	for place, v := range map[string]any{secretPrefix + s.Name: s, valuesPrefix + s.Name: data} {
 		sealed, err := k.sealJSON(place, v)
@@ -343,6 +367,21 @@ func (k *Keys) putSecret(ctx context.Context, s *api.Secret, data map[string]str
 		return errs.New(errs.KindOf(err), string(SecretChange), s.Name, err)
 	}
 	return nil
+}
+
+// roomForSecret is nil if a principal may have one more.
+func (k *Keys) roomForSecret(ctx context.Context, owner string) error {
+	n := 0
+	err := k.eachSecret(ctx, "", func(s *api.Secret) error {
+		if s.Owner == owner {
+			n++
+		}
+		return nil
+	})
+	if err == nil && n >= MaxSecrets {
+		err = errs.Msg(errs.Limit, string(SecretChange), owner, "the principal has 1000 secrets")
+	}
+	return err
 }
 
 // eachSecret calls f for each secret whose name comes after a name, in order.

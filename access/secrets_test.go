@@ -170,6 +170,69 @@ func TestPutSecret(t *testing.T) {
 	wantKind(t, err, errs.NotFound)
 }
 
+// TestSecretExchanged has another's secret take a name while the first one's use is being decided: its values mustn't be told.
+func TestSecretExchanged(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	w.secret("alice", "db", "", map[string]string{"P": "alice's"})
+	alice, bob := w.caller("alice"), w.caller("bob")
+	store := &exchange{Store: w.keys.kv}
+	store.do = func() {
+		if err := w.guard.DeleteSecret(ctx, alice, "db"); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := w.guard.PutSecret(ctx, bob, api.Secret{Name: "db", Data: map[string]string{"P": "bob's"}}); err != nil {
+			t.Error(err)
+		}
+	}
+	w.keys.kv = store
+	_, err := w.guard.Resolve(ctx, alice, []api.SecretUse{use("db", "P", "")})
+	wantKind(t, err, errs.NotFound)
+	if env, err := w.guard.Resolve(ctx, bob, []api.SecretUse{use("db", "P", "")}); err != nil || env[0] != "P=bob's" {
+		t.Fatal(env, err)
+	}
+}
+
+// exchange does something before values are read for the first time.
+type exchange struct {
+	kv.Store
+	do func()
+}
+
+func (x *exchange) Get(ctx context.Context, key []byte) ([]byte, error) {
+	if do := x.do; do != nil && strings.HasPrefix(string(key), valuesPrefix) {
+		x.do = nil
+		do()
+	}
+	return x.Store.Get(ctx, key)
+}
+
+func TestManySecrets(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	alice := w.caller("alice")
+	for i := range MaxSecrets {
+		s := &api.Secret{Name: fmt.Sprint("s", i), Owner: "alice"}
+		sealed, err := w.keys.sealJSON(secretPrefix+s.Name, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &kv.Batch{}
+		b.Put([]byte(secretPrefix+s.Name), sealed)
+		if err := w.keys.kv.Commit(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, err := w.guard.PutSecret(ctx, alice, api.Secret{Name: "more"})
+	wantKind(t, err, errs.Limit)
+	if _, _, err := w.guard.PutSecret(ctx, alice, api.Secret{Name: "s7"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.guard.PutSecret(ctx, w.caller("bob"), api.Secret{Name: "more"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestPeople(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
