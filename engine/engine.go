@@ -40,6 +40,9 @@ type Identity struct {
 	Env      []string // NAME=VALUE, for commands executed from now on, over the spec's: credentials and the like
 	// Services are what commands in it may ask of the host; nil: nothing.
 	Services *services.Services
+	// Labels and Adopt are for the volumes that are made for it, as volume.Options has them.
+	Labels map[string]string
+	Adopt  bool
 }
 
 // Spec describes a sandbox.

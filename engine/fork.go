@@ -35,6 +35,15 @@ func Fork(ctx context.Context, in Instance, volumes *volume.Set, ids []Identity,
 
 // Capture makes an image and a cut of the same instant. cutID names the buckets that are made for the cut.
 func Capture(ctx context.Context, in Instance, volumes *volume.Set, cutID string, o FreezeOptions) (image Image, cut *volume.Cut, err error) {
+	return capture(ctx, in, func(ctx context.Context) (*volume.Cut, error) { return volumes.Cut(ctx, cutID) }, o)
+}
+
+// CaptureAll is Capture for an instance that goes on later, instead of forks of it, as volume.Set.CutAll has it.
+func CaptureAll(ctx context.Context, in Instance, volumes *volume.Set, cutID string) (image Image, cut *volume.Cut, err error) {
+	return capture(ctx, in, func(ctx context.Context) (*volume.Cut, error) { return volumes.CutAll(ctx, cutID) }, FreezeOptions{})
+}
+
+func capture(ctx context.Context, in Instance, cutting func(context.Context) (*volume.Cut, error), o FreezeOptions) (image Image, cut *volume.Cut, err error) {
 	frozen, err := in.Freeze(ctx, o)
 	if err != nil {
 		return nil, nil, err
@@ -51,7 +60,7 @@ func Capture(ctx context.Context, in Instance, volumes *volume.Set, cutID string
 			image, cut = nil, nil
 		}
 	}()
-	if cut, err = volumes.Cut(ctx, cutID); err != nil {
+	if cut, err = cutting(ctx); err != nil {
 		return nil, nil, err
 	}
 	image, err = frozen.Capture(ctx)
@@ -97,7 +106,7 @@ func StartEach(ctx context.Context, image Image, cut *volume.Cut, ids []Identity
 
 // Start starts one instance of an image, with volumes of its own: the cut's, some of them replaced.
 func Start(ctx context.Context, image Image, cut *volume.Cut, id Identity, instead ...volume.Spec) (Child, error) {
-	set, err := cut.Fork(ctx, id.ID, instead...)
+	set, err := cut.ForkFor(ctx, volume.Options{Owner: id.ID, Labels: id.Labels, Adopt: id.Adopt}, instead...)
 	if err != nil {
 		return Child{}, err
 	}

@@ -213,27 +213,46 @@ func (l *local) Merge(ctx context.Context, source, target string, m api.MergeSan
 	if err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(list, func(p pair) bool { return p.a == "" || p.b == "" })
+	if list, err = l.n.related(ctx, list); err != nil {
+		return nil, err
+	}
 	if len(list) == 0 {
-		return nil, errs.Msg(errs.Unsupported, "merge", source, "the sandboxes have no durable volume in common")
+		return nil, errs.Msg(errs.Conflict, "merge", source, "the sandboxes have no durable volume that was one once")
 	}
 	if err := l.writable(target, list); err != nil && !m.DryRun {
 		return nil, err
 	}
 	// What several volumes are merged with is found out first, so that all or none change.
-	dry := m.DryRun
-	if !dry && len(list) > 1 && how.Conflicts == bucket.Fail {
-		out, err := l.n.merge(ctx, list, how, true)
-		if err != nil || len(out.Conflicts) > 0 {
-			out.Source, out.Target = source, target
-			return out, err
+	out := &api.FileMerge{}
+	if m.DryRun || len(list) > 1 && how.Conflicts == bucket.Fail {
+		if out, err = l.n.merge(ctx, list, how, true); err != nil {
+			return nil, err
 		}
 	}
-	out, err := l.n.merge(ctx, list, how, dry)
-	if out != nil {
-		out.Source, out.Target, out.DryRun = source, target, m.DryRun
+	if !m.DryRun && len(out.Conflicts) == 0 {
+		if out, err = l.n.merge(ctx, list, how, false); err != nil {
+			return nil, err
+		}
 	}
-	return out, err
+	out.Source, out.Target, out.DryRun = source, target, m.DryRun
+	return out, nil
+}
+
+// related leaves those pairs that have a state in common: volumes that a fork has afresh don't, and those that are shared are one.
+func (n *Node) related(ctx context.Context, list []pair) (out []pair, err error) {
+	for _, p := range list {
+		if p.a == "" || p.b == "" || p.a == p.b {
+			continue
+		}
+		r, err := n.o.Store.Merge(ctx, p.a, bucket.MergeOptions{Into: p.b, DryRun: true, Conflicts: bucket.Theirs})
+		if r == nil && errs.Is(err, errs.Conflict) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
 }
 
 // writable fails where a sandbox may only read what would be merged into.

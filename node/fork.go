@@ -62,7 +62,7 @@ func (s *Sandbox) fork(ctx context.Context, o ForkOptions, f *family) (children 
 			return nil, err
 		}
 		children = append(children, c)
-		ids[i] = engine.Identity{ID: c.id, Env: o.Env, Services: c.services()}
+		ids[i] = engine.Identity{ID: c.id, Env: o.Env, Services: c.services(), Labels: c.labels()}
 	}
 	s.mu.Lock()
 	made, err := s.forkNow(ctx, ids, o)
@@ -159,7 +159,10 @@ func (s *Sandbox) child(i int, o ForkOptions, f *family) (*Sandbox, error) {
 	if !s.hosted {
 		return c, nil
 	}
-	c.hosted, c.epoch = true, 1
+	c.hosted, c.epoch, c.shared = true, 1, s.shared
+	if !inside {
+		c.image = s.image // so that it outlives a crash, which what a sandbox makes of itself doesn't
+	}
 	claim := o.claim(i)
 	if claim == nil {
 		c.inherit(s)

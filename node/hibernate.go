@@ -44,7 +44,9 @@ type asleep struct {
 	Hosted  bool              `json:"hosted,omitempty"`
 	Epoch   uint64            `json:"epoch,omitempty"`
 	Claimed bool              `json:"claimed,omitempty"`
-	Cut     string            `json:"cut"` // whose buckets hold the volumes
+	Image   string            `json:"image,omitempty"`  // that it came from at first
+	Cut     string            `json:"cut"`              // whose buckets hold the volumes
+	Shared  []string          `json:"shared,omitempty"` // buckets that were made for it, or what it is a fork of, and are shared
 	Bases   map[string]string `json:"bases,omitempty"`
 	Since   time.Time         `json:"since"`
 }
@@ -54,10 +56,14 @@ type nap struct {
 	hosted, claimed bool
 	epoch           uint64
 	cut             string
+	shared          []string
 	since           time.Time
+	crashed         *crashed // its node crashed while it ran: there is no folder
 }
 
-func (a *asleep) nap() nap { return nap{a.Hosted, a.Claimed, a.Epoch, a.Cut, a.Since} }
+func (a *asleep) nap() nap {
+	return nap{hosted: a.Hosted, claimed: a.Claimed, epoch: a.Epoch, cut: a.Cut, shared: a.Shared, since: a.Since}
+}
 
 // sleeping is the folder of a sandbox that hibernates.
 func (n *Node) sleeping(id string) string { return filepath.Join(n.o.Dir, sleepingDir, id) }
@@ -103,8 +109,8 @@ func (s *Sandbox) save(ctx context.Context) (err error) {
 		return err
 	}
 	// The cut of an earlier sleep may still be there, should its deletion have failed.
-	about := asleep{Spec: s.spec, Hosted: s.hosted, Epoch: s.epoch, Claimed: s.claimed.Load(), Bases: s.bases, Since: time.Now().UTC(), Cut: s.id + "-" + newID()[32:]}
-	image, cut, err := s.capture(short, about.Cut, engine.FreezeOptions{})
+	about := asleep{Spec: s.spec, Hosted: s.hosted, Image: s.image, Epoch: s.epoch, Claimed: s.claimed.Load(), Bases: s.bases, Since: time.Now().UTC(), Cut: s.id + "-" + newID()[32:]}
+	image, cut, err := s.captureAll(short, about.Cut)
 	if err != nil {
 		return err
 	}
@@ -119,6 +125,7 @@ func (s *Sandbox) save(ctx context.Context) (err error) {
 	if s.origin != nil {
 		about.Parent, about.Index = s.origin.parent, s.origin.index
 	}
+	about.Shared = append(slices.Clone(s.shared), cut.Lasting()...)
 	if err := s.n.saveFolder(ctx, s.n.sleeping(s.id), about, image, cut); err != nil {
 		return err
 	}
@@ -190,11 +197,13 @@ func (s *Sandbox) keepBases(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if info.Parent == nil {
-			continue // it began empty
-		}
 		name := strings.TrimRight(("base-" + strings.TrimPrefix(info.Name, "sandbox-"))[:min(len(info.Name)-3, 63)], "-")
-		_, err = s.n.o.Store.Fork(ctx, info.Name, name, bucket.ForkOptions{At: info.Parent.Snapshot, Attributes: map[string]string{volume.Attribute: s.id + basesOf}})
+		about := map[string]string{volume.Attribute: s.id + basesOf, baseOf: v.Path}
+		if info.Parent == nil { // it began empty
+			_, err = s.n.o.Store.Create(ctx, name, bucket.CreateOptions{Attributes: about})
+		} else {
+			_, err = s.n.o.Store.Fork(ctx, info.Name, name, bucket.ForkOptions{At: info.Parent.Snapshot, Attributes: about})
+		}
 		if err != nil && !errs.Is(err, errs.Exists) { // of a hibernation that failed
 			return err
 		}
@@ -206,8 +215,11 @@ func (s *Sandbox) keepBases(ctx context.Context) error {
 	return nil
 }
 
-// basesOf ends the owner's name of buckets that hold what a sandbox began as.
-const basesOf = "-bases"
+// basesOf ends the owner's name of buckets that hold what a sandbox began as; their attribute baseOf tells the volume's path.
+const (
+	basesOf = "-bases"
+	baseOf  = "agentrun.base"
+)
 
 // deleteBuckets deletes buckets, by whatever they are the values of.
 func (n *Node) deleteBuckets(ctx context.Context, names map[string]string) error {
@@ -242,7 +254,7 @@ func (n *Node) resume(ctx context.Context, id string, epoch uint64, claim *Claim
 	if err != nil {
 		return nil, err
 	}
-	s.bases, s.epoch = about.Bases, epoch
+	s.bases, s.shared, s.epoch, s.image = about.Bases, about.Shared, epoch, about.Image
 	s.claimed.Store(about.Claimed)
 	if about.Parent != "" {
 		s.origin = &origin{parent: about.Parent, index: about.Index}
@@ -322,7 +334,7 @@ func (n *Node) wake(ctx context.Context, s *Sandbox, dir string, claim *Claim) (
 	if claim != nil {
 		instead, more = overlay(cut.Specs(), claim.Volumes)
 	}
-	child, err := engine.Start(ctx, image, cut, engine.Identity{ID: s.id, Hostname: s.spec.Hostname, Services: s.services()}, instead...)
+	child, err := engine.Start(ctx, image, cut, engine.Identity{ID: s.id, Hostname: s.spec.Hostname, Services: s.services(), Labels: s.labels()}, instead...)
 	if err != nil {
 		return nil, err
 	}
@@ -406,7 +418,8 @@ func (n *Node) folders(in string) ([]string, error) {
 }
 
 // Sweep deletes what a former node of this store and folder left behind when it crashed: buckets made for sandboxes that
-// neither run nor sleep, and for images that there aren't. It is called before the first sandbox is made, and only where no other
+// neither run nor sleep, and for images that there aren't. Sandboxes that a Host started are taken for asleep: what their durable
+// volumes hold is there, everything else is as their image has it when they wake up. It is called before the first sandbox is made, and only where no other
 // node makes sandboxes in the same store. It returns how many buckets it deleted.
 func (n *Node) Sweep(ctx context.Context) (deleted int, err error) {
 	keep, err := n.owners()
@@ -428,8 +441,14 @@ func (n *Node) Sweep(ctx context.Context) (deleted int, err error) {
 		return 0, nil
 	}
 	var names []string
+	lost := map[string]*crashed{}
 	err = n.o.Store.List(ctx, func(i *bucket.Info) error {
-		if owner := i.Attributes[volume.Attribute]; owner != "" && !keep[owner] {
+		owner := i.Attributes[volume.Attribute]
+		switch image := i.Attributes[imageLabel]; {
+		case owner == "" || keep[owner] || keep[bucketName+i.Name]:
+		case image != "" && keep[imageLabel+image]:
+			lost[owner] = lost[owner].with(i)
+		default:
 			names = append(names, i.Name)
 		}
 		return nil
@@ -437,6 +456,16 @@ func (n *Node) Sweep(ctx context.Context) (deleted int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	// Of a sandbox that is there still, what it began as is, too.
+	names, err = n.adoptBases(ctx, names, lost)
+	if err != nil {
+		return 0, err
+	}
+	n.mu.Lock()
+	for id, c := range lost {
+		n.slept[id] = nap{hosted: true, claimed: true, epoch: c.epoch, crashed: c}
+	}
+	n.mu.Unlock()
 	for _, name := range names {
 		if err := n.o.Store.Delete(ctx, name, bucket.DeleteOptions{Force: true}); err != nil && !errs.Is(err, errs.NotFound) {
 			return deleted, err
@@ -447,6 +476,9 @@ func (n *Node) Sweep(ctx context.Context) (deleted int, err error) {
 	return deleted, nil
 }
 
+// bucketName comes before the name of a bucket in what owners returns.
+const bucketName = "bucket "
+
 // owners are the names in whose attribute buckets stay.
 func (n *Node) owners() (map[string]bool, error) {
 	keep := map[string]bool{}
@@ -456,6 +488,12 @@ func (n *Node) owners() (map[string]bool, error) {
 	}
 	for id, x := range naps {
 		keep[x.cut], keep[id+basesOf] = true, true
+		if x.crashed != nil {
+			keep[id] = true
+		}
+		for _, name := range x.shared {
+			keep[bucketName+name] = true
+		}
 	}
 	for _, s := range n.List() {
 		keep[s.id], keep[s.id+basesOf] = true, true
@@ -469,7 +507,7 @@ func (n *Node) owners() (map[string]bool, error) {
 		if err := n.readAbout(n.imageDir(name), &about); err != nil {
 			return nil, fmt.Errorf("image %s: %w", name, err)
 		}
-		keep[about.Cut] = true
+		keep[about.Cut], keep[imageLabel+name] = true, true
 	}
 	return keep, nil
 }

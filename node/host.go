@@ -36,6 +36,8 @@ type Host interface {
 	// Hibernate saves a sandbox to disk and ends it here; what it saved is durable when it returns.
 	Hibernate(ctx context.Context, id string) error
 	// Wake resumes a sandbox that hibernates, under a new epoch. c replaces what it was claimed with: secrets aren't saved.
+	// A sandbox that ran when its node crashed is asleep afterwards: its durable volumes are as they were, everything else is as
+	// its image has it.
 	Wake(ctx context.Context, id string, epoch uint64, c Claim) (*Running, error)
 	// End ends a sandbox, running or asleep, and deletes what was made for it. A missing one is fine.
 	End(ctx context.Context, id string) error

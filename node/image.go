@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"agentrun.dev/api"
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
 	"agentrun.dev/volume"
@@ -281,7 +282,7 @@ func (a *atOnce) Write(b []byte) (int, error) {
 
 // warm begins the session of the image's language: in a sandbox made of it, which is captured again.
 func (n *Node) warm(ctx context.Context, im *image) (err error) {
-	if im.about.Build.Language == "" {
+	if l := im.about.Build.Language; l == "" || l == api.Shell {
 		return nil
 	}
 	spec := im.about.Build.Spec

@@ -119,21 +119,21 @@ func (l *local) Start(ctx context.Context, st Start) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s, err = l.start(ctx, im, st); err != nil {
+	if s, err = l.start(ctx, im, st, nil); err != nil {
 		return nil, err
 	}
 	return s.running(begun), nil
 }
 
-// start makes a sandbox of an image.
-func (l *local) start(ctx context.Context, im *image, st Start) (*Sandbox, error) {
+// start makes a sandbox of an image; of one that had run before, from is what is left.
+func (l *local) start(ctx context.Context, im *image, st Start, from *crashed) (*Sandbox, error) {
 	spec := im.about.Build.Spec
 	spec.ID, spec.Name, spec.Network, spec.Volumes, spec.Lease = st.ID, st.Name, nil, nil, 0
 	s, err := l.n.sandbox(spec, newFamily())
 	if err != nil {
 		return nil, err
 	}
-	s.hosted, s.epoch = true, st.Epoch
+	s.hosted, s.epoch, s.image = true, st.Epoch, st.Image
 	s.dialer = egress.New(nil, l.n.o.Network)
 	extra := st.Volumes
 	if st.Claim != nil {
@@ -155,12 +155,18 @@ func (l *local) start(ctx context.Context, im *image, st Start) (*Sandbox, error
 	}
 	defer done()
 	instead, more := split(cut.Specs(), extra)
-	child, err := engine.Start(ctx, warm, cut, engine.Identity{ID: s.id, Hostname: spec.Hostname, Services: s.services()}, instead...)
+	who := engine.Identity{ID: s.id, Hostname: spec.Hostname, Services: s.services(), Labels: s.labels(), Adopt: from != nil}
+	child, err := engine.Start(ctx, warm, cut, who, instead...)
 	if err != nil {
 		return nil, err
 	}
 	s.in, s.volumes = child.Instance, child.Volumes
-	s.volumes.SetPolicies(im.policies(instead...))
+	if from != nil {
+		s.volumes.SetPolicies(im.policies())
+		s.bases = from.bases
+	} else {
+		s.volumes.SetPolicies(im.policies(instead...))
+	}
 	err = mountMore(ctx, s.in, s.volumes, more)
 	if err == nil {
 		s.begin(ctx)
@@ -429,7 +435,12 @@ func (l *local) Wake(ctx context.Context, id string, epoch uint64, c Claim) (*Ru
 	if epoch <= naps[id].epoch {
 		return nil, old("wake", id, naps[id].epoch, epoch)
 	}
-	if s, err = l.n.resume(ctx, id, epoch, &c); err != nil {
+	if from := naps[id].crashed; from != nil {
+		s, err = l.recover(ctx, id, epoch, from, c)
+	} else {
+		s, err = l.n.resume(ctx, id, epoch, &c)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return s.running(begun), nil
@@ -450,6 +461,13 @@ func (l *local) End(ctx context.Context, id string) error {
 		return nil
 	case !errs.Is(err, errs.Unavailable):
 		return err
+	}
+	naps, err := l.n.naps()
+	if err != nil {
+		return err
+	}
+	if c := naps[id].crashed; c != nil {
+		return l.n.forgetCrashed(ctx, id, c)
 	}
 	return l.n.forget(ctx, id)
 }
@@ -578,12 +596,22 @@ func (n *Node) unique(ctx context.Context, name string) (int64, error) {
 
 // napUsage is Usage of a sandbox that sleeps.
 func (n *Node) napUsage(ctx context.Context, id string) (storage int64, err error) {
-	var cut *volume.Cut
-	if err := n.loadCut(ctx, n.sleeping(id), &cut); err != nil {
+	naps, err := n.naps()
+	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, cut.Close(context.WithoutCancel(ctx))) }()
-	for _, name := range cut.Buckets() {
+	var names []string
+	if c := naps[id].crashed; c != nil {
+		names = slices.Collect(maps.Values(c.buckets))
+	} else {
+		var cut *volume.Cut
+		if err := n.loadCut(ctx, n.sleeping(id), &cut); err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, cut.Close(context.WithoutCancel(ctx))) }()
+		names = cut.Buckets()
+	}
+	for _, name := range names {
 		x, err := n.unique(ctx, name)
 		if err != nil {
 			return 0, err

@@ -35,6 +35,7 @@ type Sandbox struct {
 
 	hosted  bool // started by Local
 	epoch   uint64
+	image   string // that it came from at first
 	claimed atomic.Bool
 	env     atomic.Pointer[[]string] // of the claim; in no file
 	before  engine.Stats             // what the image had used when this one started
@@ -45,6 +46,7 @@ type Sandbox struct {
 	mu      sync.Mutex // one change of volumes at a time
 	volumes *volume.Set
 	asleep  bool              // saved: bases are the sleeper's
+	shared  []string          // buckets that Sweep may delete, of volumes that it shared with others before it slept
 	bases   map[string]string // buckets that hold what its own volumes began as, by path, where that isn't in their own history
 }
 

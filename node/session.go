@@ -596,3 +596,10 @@ func (s *Sandbox) capture(ctx context.Context, cutID string, o engine.FreezeOpti
 	defer s.calls.sending.Unlock()
 	return engine.Capture(ctx, s.in, s.volumes, cutID, o)
 }
+
+// captureAll is capture for a sandbox that goes to sleep.
+func (s *Sandbox) captureAll(ctx context.Context, cutID string) (engine.Image, *volume.Cut, error) {
+	s.calls.sending.Lock()
+	defer s.calls.sending.Unlock()
+	return engine.CaptureAll(ctx, s.in, s.volumes, cutID)
+}

@@ -25,14 +25,19 @@ type Cut struct {
 
 // Cut takes all volumes at one instant, each by its fork policy. Nobody in the sandbox may write meanwhile: its processes are
 // frozen. What S3 clients write to its buckets is in all volumes or in none.
-func (s *Set) Cut(ctx context.Context, id string) (*Cut, error) {
+func (s *Set) Cut(ctx context.Context, id string) (*Cut, error) { return s.cut(ctx, id, false) }
+
+// CutAll is Cut for a sandbox that goes on later, instead of a fork of it: volumes that forks have afresh are what they are, too.
+func (s *Set) CutAll(ctx context.Context, id string) (*Cut, error) { return s.cut(ctx, id, true) }
+
+func (s *Set) cut(ctx context.Context, id string, all bool) (*Cut, error) {
 	c := &Cut{o: s.o}
-	c.o.Owner = id
-	at, err := s.flush(ctx)
+	c.o.Owner, c.o.Labels, c.o.Adopt = id, nil, false
+	at, err := s.flush(ctx, all)
 	for i := 0; err == nil && i < len(s.list); i++ {
 		m := s.list[i]
 		var b *backing
-		if b, err = c.o.freeze(ctx, m, at); err == nil {
+		if b, err = c.o.freeze(ctx, m, at, all); err == nil {
 			c.list = append(c.list, &mounted{m.Spec, b})
 		} else {
 			err = fmt.Errorf("cut volume %s: %w", m.Name, err)
@@ -49,10 +54,10 @@ func (s Spec) copied() bool { return s.Policy == Snapshot || s.Policy == Clone }
 
 // flush makes what the volumes hold back visible, and returns the version at which the buckets are cut: zero, which is now,
 // for a single one.
-func (s *Set) flush(ctx context.Context) (at agentrun.Version, err error) {
+func (s *Set) flush(ctx context.Context, all bool) (at agentrun.Version, err error) {
 	buckets := 0
 	for _, m := range s.list {
-		if m.b.bucket == nil || !m.copied() {
+		if m.b.bucket == nil || !m.copied() && !(all && m.Policy == Fresh) {
 			continue
 		}
 		if err := m.b.fs.(*bucketfs.FS).Flush(ctx, false); err != nil {
@@ -73,9 +78,9 @@ func (s *Set) flush(ctx context.Context) (at agentrun.Version, err error) {
 }
 
 // freeze makes the backing of a cut's volume; nil for one that begins afresh.
-func (o Options) freeze(ctx context.Context, m *mounted, at agentrun.Version) (*backing, error) {
+func (o Options) freeze(ctx context.Context, m *mounted, at agentrun.Version, all bool) (*backing, error) {
 	switch {
-	case m.Policy == Fresh:
+	case m.Policy == Fresh && !all:
 		return nil, nil
 	case m.Policy == Share:
 		return m.b.share(), nil
@@ -90,7 +95,7 @@ func (o Options) freeze(ctx context.Context, m *mounted, at agentrun.Version) (*
 // forkFS forks the bucket of a volume, and its filesystem with it, so that open files find theirs again.
 func (o Options) forkFS(ctx context.Context, s Spec, from *backing, at agentrun.Version) (*backing, error) {
 	name := o.name(s.Name)
-	if _, err := o.Store.Fork(ctx, from.bucket.Name(), name, bucket.ForkOptions{At: at, Attributes: o.attributes()}); err != nil {
+	if _, err := o.Store.Fork(ctx, from.bucket.Name(), name, bucket.ForkOptions{At: at, Attributes: o.attributes(s)}); err != nil {
 		return nil, err
 	}
 	drop := func(err error) (*backing, error) {
@@ -110,6 +115,11 @@ func (o Options) forkFS(ctx context.Context, s Spec, from *backing, at agentrun.
 // Fork makes the volumes of one more sandbox, whose id is owner. It may be called many times, concurrently. Volumes that are
 // given take the place of the cut's at the same paths; errs.Invalid if there is none.
 func (c *Cut) Fork(ctx context.Context, owner string, instead ...Spec) (*Set, error) {
+	return c.ForkFor(ctx, Options{Owner: owner}, instead...)
+}
+
+// ForkFor is Fork with the owner, labels and adoption of other Options.
+func (c *Cut) ForkFor(ctx context.Context, who Options, instead ...Spec) (*Set, error) {
 	instead, err := normalAll(instead)
 	if err != nil {
 		return nil, err
@@ -120,7 +130,7 @@ func (c *Cut) Fork(ctx context.Context, owner string, instead ...Spec) (*Set, er
 		}
 	}
 	s := &Set{o: c.o}
-	s.o.Owner = owner
+	s.o.Owner, s.o.Labels, s.o.Adopt = who.Owner, who.Labels, who.Adopt
 	for _, m := range c.list {
 		spec, other := m.Spec, slices.IndexFunc(instead, func(s Spec) bool { return s.Path == m.Path })
 		var b *backing
@@ -143,13 +153,21 @@ func (c *Cut) Fork(ctx context.Context, owner string, instead ...Spec) (*Set, er
 
 func (o Options) thaw(ctx context.Context, m *mounted) (*backing, error) {
 	switch {
+	case m.b != nil && m.Policy == Fresh: // of CutAll
+		return o.copy(ctx, m)
 	case m.Policy == Fresh && (m.Bucket != "" || m.Base != "" || m.Empty):
 		return o.empty(ctx, m.Spec)
 	case m.Policy == Fresh:
 		return o.memory(m.Spec), nil
 	case m.Policy == Share:
 		return m.b.share(), nil
-	case m.b.bucket == nil:
+	}
+	return o.copy(ctx, m)
+}
+
+// copy makes a copy of what a cut holds.
+func (o Options) copy(ctx context.Context, m *mounted) (*backing, error) {
+	if m.b.bucket == nil {
 		return &backing{fs: m.b.fs.(*memfs.FS).Clone(), refs: 1}, nil
 	}
 	return o.forkFS(ctx, m.Spec, m.b, 0)
@@ -171,6 +189,24 @@ func (c *Cut) Buckets() []string {
 		if m.b != nil && m.b.bucket != nil && m.b.own {
 			out = append(out, m.b.bucket.Name())
 		}
+	}
+	return out
+}
+
+// Lasting returns the names of buckets that were made for a sandbox and are shared by its forks, and keeps them when the last of
+// those ends: the saved cut needs them.
+func (c *Cut) Lasting() []string {
+	var out []string
+	for _, m := range c.list {
+		if m.b == nil || m.b.bucket == nil || m.Policy != Share {
+			continue
+		}
+		m.b.mu.Lock()
+		if m.b.own {
+			m.b.own = false
+			out = append(out, m.b.bucket.Name())
+		}
+		m.b.mu.Unlock()
 	}
 	return out
 }

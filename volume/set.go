@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -21,11 +23,20 @@ import (
 // Attribute is set on buckets that were made for a sandbox and end with it; its value is the owner's id.
 const Attribute = "agentrun.sandbox"
 
+// Described is set beside Attribute where the owner has labels; its value is the volume's Spec in JSON, as far as it outlives
+// a crash of whoever runs the sandbox.
+const Described = "agentrun.volume"
+
 // Options say on whose behalf volumes are opened.
 type Options struct {
 	Store    *bucket.Store // nil: there are no buckets
 	Owner    string        // the sandbox's id: 1–40 of a–z, 0–9 and '-'; names the buckets made for it
 	UID, GID uint32        // own what has no owner yet
+
+	// Labels are further attributes of buckets that are made for the owner: what is to be known of it after a crash.
+	Labels map[string]string
+	// Adopt takes up empty buckets that were made for the owner and are there still, as they are.
+	Adopt bool
 }
 
 // Set is the volumes of one sandbox. Its methods are called by one goroutine at a time.
@@ -169,7 +180,7 @@ func (o Options) fork(ctx context.Context, s Spec, base string) (*backing, error
 		return nil, err
 	}
 	name := o.name(s.Name)
-	if _, err := o.Store.Fork(ctx, from, name, bucket.ForkOptions{At: at, Attributes: o.attributes()}); err != nil {
+	if _, err := o.Store.Fork(ctx, from, name, bucket.ForkOptions{At: at, Attributes: o.attributes(s)}); err != nil {
 		return nil, err
 	}
 	return o.made(ctx, s, name)
@@ -181,7 +192,13 @@ func (o Options) empty(ctx context.Context, s Spec) (*backing, error) {
 		return nil, err
 	}
 	name := o.name(s.Name)
-	if _, err := o.Store.Create(ctx, name, bucket.CreateOptions{Attributes: o.attributes()}); err != nil {
+	_, err := o.Store.Create(ctx, name, bucket.CreateOptions{Attributes: o.attributes(s)})
+	if o.Adopt && errs.Is(err, errs.Exists) {
+		if info, e := o.Store.Info(ctx, name); e == nil && info.Attributes[Attribute] == o.Owner {
+			return o.bucket(ctx, s, name, true)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	return o.made(ctx, s, name)
@@ -196,7 +213,16 @@ func (o Options) made(ctx context.Context, s Spec, name string) (*backing, error
 	return b, nil
 }
 
-func (o Options) attributes() map[string]string { return map[string]string{Attribute: o.Owner} }
+// attributes are those of a bucket that is made for a volume.
+func (o Options) attributes(s Spec) map[string]string {
+	a := map[string]string{Attribute: o.Owner}
+	if o.Labels != nil {
+		maps.Copy(a, o.Labels)
+		text, _ := json.Marshal(Spec{Name: s.Name, Path: s.Path, Policy: s.Policy, ReadOnly: s.ReadOnly, Size: s.Size, Empty: true}) // of strings and numbers
+		a[Described] = string(text)
+	}
+	return a
+}
 
 // name of a bucket made for a volume: "sandbox-OWNER-NAME". A name that doesn't fit ends in a hash, which tells it from those that
 // begin as it does.
@@ -318,12 +344,12 @@ func (b *backing) share() *backing {
 func (b *backing) release(ctx context.Context, keep bool) error {
 	b.mu.Lock()
 	b.refs--
-	last := b.refs == 0
+	last, own := b.refs == 0, b.own
 	b.mu.Unlock()
 	if !last {
 		return nil
 	}
-	drop := b.own && !keep
+	drop := own && !keep
 	if b.bucket == nil {
 		if c, ok := b.fs.(io.Closer); ok {
 			return c.Close()

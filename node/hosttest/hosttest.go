@@ -289,7 +289,22 @@ func testPolicies(t *tester) {
 	_, err := t.Host.Fork(ctx, one, node.Fork{IDs: []string{"child"}, Epoch: 1})
 	t.ok(err)
 	t.sh("child", "cat /ours/one; ls /scratch; echo back > /ours/child", "1\n")
-	t.sh(one, "cat /ours/child", "back\n")
+	t.sh(one, "cat /ours/child; echo mine > /scratch/m", "back\n")
+	// To sleep isn't to be forked: all is as it was.
+	t.ok(t.Host.Hibernate(ctx, one))
+	t.sh("child", "echo while > /ours/asleep", "")
+	t.ok(t.Host.End(ctx, "child"))
+	_, err = t.Host.Wake(ctx, one, 2, node.Claim{})
+	t.ok(err)
+	t.sh(one, "cat /ours/child /ours/asleep /scratch/m", "back\nwhile\nmine\n")
+	if t.Restart == nil {
+		return
+	}
+	t.ok(t.Host.Hibernate(ctx, one))
+	t.Host = t.Restart()
+	_, err = t.Host.Wake(ctx, one, 3, node.Claim{})
+	t.ok(err)
+	t.sh(one, "cat /ours/child /scratch/m", "back\nmine\n")
 }
 
 func testClaim(t *tester) {
@@ -427,23 +442,58 @@ func testHibernate(t *tester) {
 	}
 }
 
-// testRestart: images and sleeping sandboxes are there after a crash.
+// testRestart: images and sleeping sandboxes are there after a crash; those that ran are asleep, with their durable files.
 func testRestart(t *tester) {
 	if t.Restart == nil {
 		t.t.Skip("this host can't be restarted in a test")
 	}
 	image := t.build(node.Build{Init: []string{"echo init > i"}})
-	id, lost := t.start(image), t.start(image)
+	id, ran, gone := t.start(image), t.id(), t.start(image)
 	t.sh(id, "echo mine > a", "")
 	t.ok(t.Host.Hibernate(ctx, id))
+	_, err := t.Host.Start(ctx, node.Start{ID: ran, Epoch: 5, Image: image, Claim: &node.Claim{}, Volumes: []volume.Spec{{Name: "more", Path: "/mnt/more", Empty: true, Policy: volume.Fresh}}})
+	t.ok(err)
+	t.sh(ran, "echo ran > r; echo more > /mnt/more/m; echo lost > /tmp/l; sync", "")
 	t.Host = t.Restart()
-	if s := t.status(lost); s != nil {
+	if s := t.status(ran); s == nil || !s.Asleep || s.Epoch != 5 {
 		t.Errorf("%+v", s)
 	}
+	if n, err := t.Host.Usage(ctx, ran); err != nil || n == 0 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	_, err = t.Host.Wake(ctx, ran, 5, node.Claim{})
+	t.kind("wake under the epoch that it had", err, errs.Conflict)
+	_, err = t.Host.Wake(ctx, ran, 6, node.Claim{Env: []string{"K=v"}})
+	t.ok(err)
+	t.sh(ran, "cat i r /mnt/more/m; ls /tmp; echo $K >> r", "init\nran\nmore\n")
+	t.equal("diff", t.diff(ran, ""), "added /mnt/more/m\nadded /workspace/r\n")
+	_, err = t.Host.Fork(ctx, ran, node.Fork{IDs: []string{"child"}, Epoch: 6})
+	t.ok(err)
+	t.sh("child", "cat r; ls /mnt/more; echo c > c; sync", "ran\nv\n")
+	t.ok(t.Host.Hibernate(ctx, ran))
+	_, err = t.Host.Wake(ctx, ran, 7, node.Claim{})
+	t.ok(err)
+	t.sh(ran, "echo again >> r; sync", "")
+	t.ok(t.Host.End(ctx, gone))
+	t.Host = t.Restart()
+	_, err = t.Host.Wake(ctx, ran, 8, node.Claim{})
+	t.ok(err)
+	t.sh(ran, "cat r", "ran\nv\nagain\n")
+	t.equal("diff", t.diff(ran, ""), "added /mnt/more/m\nadded /workspace/r\n")
+	_, err = t.Host.Wake(ctx, "child", 2, node.Claim{})
+	t.ok(err)
+	t.sh("child", "cat c r", "c\nran\nv\n")
+	if _, err := t.Host.Merge(ctx, "child", ran, api.MergeSandbox{}); err != nil {
+		t.Error(err)
+	}
+	t.sh(ran, "cat c", "c\n")
+	t.ok(t.Host.End(ctx, ran))
+	t.Host = t.Restart()
+	t.ok(t.Host.End(ctx, "child"))
 	if s := t.status(id); s == nil || !s.Asleep || s.Epoch != 1 || !s.Claimed {
 		t.Errorf("%+v", s)
 	}
-	_, err := t.Host.Wake(ctx, id, 2, node.Claim{})
+	_, err = t.Host.Wake(ctx, id, 2, node.Claim{})
 	t.ok(err)
 	t.sh(id, "cat i a", "init\nmine\n")
 	t.equal("diff", t.diff(id, ""), "added /workspace/a\n")
