@@ -22,6 +22,8 @@ const (
 	copyBuffer = 256 << 10
 	maxLinks   = 40
 
+	smallBuffer = 4 << 10 // most files are small
+
 	// temporary begins the names of files that aren't complete yet. They aren't listed.
 	temporary = ".agentrun-partial-"
 )
@@ -166,7 +168,7 @@ func (f *files) fill(ctx context.Context, op, p, tmp string, perm vfs.Mode, r io
 		return fail(op, p, err)
 	}
 	limit, total := f.s.spec.Limits.Written, int64(0)
-	buf := make([]byte, copyBuffer)
+	buf := make([]byte, smallBuffer)
 	for {
 		if err = ctx.Err(); err != nil {
 			break
@@ -188,6 +190,9 @@ func (f *files) fill(ctx context.Context, op, p, tmp string, perm vfs.Mode, r io
 			break
 		}
 		f.s.Touch()
+		if total > smallBuffer && len(buf) == smallBuffer {
+			buf = make([]byte, copyBuffer)
+		}
 		if rerr == io.EOF {
 			break
 		}
