@@ -16,6 +16,8 @@ const (
 	maxRule    = 256
 	maxDatum   = 256
 	maxData    = 16 // members
+
+	minSecret = 16 // of a key, that is looked for in fields
 )
 
 // newEntry begins an entry of the log about a caller.
@@ -66,7 +68,8 @@ func (t *Thing) data(who *Caller) map[string]string {
 
 // clean makes a text of an entry's out of what may come from anywhere: no control characters, no credentials, no more than n bytes.
 func clean(who *Caller, s string, n int) string {
-	if who != nil && who.Key != nil && who.Key.Secret != "" {
+	// A root key's secret may be a short word that somebody chose: taking that out would garble what has nothing to do with it.
+	if who != nil && who.Key != nil && len(who.Key.Secret) >= minSecret {
 		s = strings.ReplaceAll(s, who.Key.Secret, "[secret]")
 	}
 	return printable(redact(s), n)
