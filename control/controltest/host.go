@@ -376,6 +376,7 @@ func (h *Host) Exec(ctx context.Context, id string, c engine.Cmd) (engine.Proces
 				return err
 			}
 			s.CPU += d
+			h.calls["cpu"]++
 		default:
 			status = 127
 		}
