@@ -29,6 +29,8 @@ type order struct {
 	// also adds records to the transition that makes the sandbox somebody's.
 	also func(t *txn, r *record)
 	slot *slot // of an idempotency key
+	// audited returns once the decision that the caller may is in the audit log.
+	audited func(context.Context) error
 }
 
 // CreateSandbox makes a sandbox, or takes a warm one.
@@ -38,7 +40,7 @@ func (c *Control) CreateSandbox(ctx context.Context, who *access.Caller, s api.C
 		return nil, err
 	}
 	if done := c.repeated(ctx, o.slot); done != nil {
-		return done, nil
+		return done, o.audited(ctx)
 	}
 	b, err := c.obtain(ctx, o)
 	if err != nil {
@@ -50,7 +52,8 @@ func (c *Control) CreateSandbox(ctx context.Context, who *access.Caller, s api.C
 // order checks what was asked for, and whether the caller may.
 func (c *Control) order(ctx context.Context, who *access.Caller, op string, s api.CreateSandbox) (*order, error) {
 	o := &order{op: op, req: s, owner: cmp.Or(s.Owner, ownerOf(who)), slot: slotOf(ctx)}
-	if err := c.allow(ctx, who, access.SandboxCreate, access.Thing{Kind: "sandbox", Owner: o.owner}); err != nil {
+	var err error
+	if o.audited, err = c.o.Guard.Begin(ctx, who, access.SandboxCreate, access.Thing{Kind: "sandbox", Owner: o.owner}); err != nil {
 		return nil, err
 	}
 	sources := 0
@@ -89,7 +92,6 @@ func (c *Control) order(ctx context.Context, who *access.Caller, op string, s ap
 			return nil, err
 		}
 	}
-	var err error
 	if o.env, err = c.environment(ctx, who, s.Env, s.Secrets); err != nil {
 		return nil, err
 	}
@@ -296,8 +298,12 @@ func (c *Control) claimWarm(ctx context.Context, b *box, o *order) (again bool, 
 	}()
 	err = c.commit(ctx, t)
 	recorded := time.Since(start)
+	audited := o.audited(ctx)
 	hostErr := <-activated
 	switch {
+	case err == nil && audited != nil:
+		c.fail(ctx, b, "its claim couldn't be written to the audit log")
+		return false, audited
 	case err != nil:
 		c.discard(ctx, b)
 		if errors.Is(err, errMoved) && o.req.Name != "" && c.nameTaken(o.req.Name) {
@@ -317,6 +323,9 @@ func (c *Control) claimWarm(ctx context.Context, b *box, o *order) (again bool, 
 
 // startNew starts a sandbox for an order.
 func (c *Control) startNew(ctx context.Context, o *order) (*box, error) {
+	if err := o.audited(ctx); err != nil {
+		return nil, err
+	}
 	r := c.newRecord(o.template, o.pool)
 	if id := o.slot.mint(); id != "" {
 		r.ID, r.Root = id, id

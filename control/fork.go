@@ -49,7 +49,8 @@ func (c *Control) ForkSandbox(ctx context.Context, who *access.Caller, id string
 		return nil, err
 	}
 	owner := cmp.Or(ownerOf(who), b.rec.Load().Owner)
-	if err := c.allow(ctx, who, access.SandboxCreate, access.Thing{Kind: "sandbox", Owner: owner}); err != nil {
+	audited, err := c.o.Guard.Begin(ctx, who, access.SandboxCreate, access.Thing{Kind: "sandbox", Owner: owner})
+	if err != nil {
 		return nil, err
 	}
 	if f.Count == 0 {
@@ -77,10 +78,10 @@ func (c *Control) ForkSandbox(ctx context.Context, who *access.Caller, id string
 	}
 	if s := slotOf(ctx); s != nil {
 		if done := c.forks.get(s.made); done != nil && done.State == stateReady {
-			return c.shownFork(done), nil
+			return c.shownFork(done), audited(ctx)
 		}
 	}
-	w := forking{op: op, ForkSandbox: f, env: env, owner: owner, slot: slotOf(ctx)}
+	w := forking{op: op, ForkSandbox: f, env: env, owner: owner, slot: slotOf(ctx), audited: audited}
 	made, err := c.fork(ctx, b, w)
 	if err != nil {
 		return nil, err
@@ -96,6 +97,8 @@ type forking struct {
 	owner string
 	spec  *api.ForkSpec
 	slot  *slot
+	// audited returns once the decision that the caller may is in the audit log; nil: it is.
+	audited func(context.Context) error
 }
 
 // fork makes the copies: recorded, done, recorded.
@@ -243,6 +246,12 @@ func (c *Control) forkOn(ctx context.Context, p *peer, b *box, parent *record, w
 			}
 		}
 		return nil, err
+	}
+	if w.audited != nil {
+		if err := w.audited(ctx); err != nil {
+			c.forkFailed(ctx, f, boxes, err)
+			return nil, err
+		}
 	}
 	actx, cancel := act(ctx)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 )
 
 // guard opens who decides, over the same store.
-func guard(t *testing.T, s kv.Store) (*access.Guard, *access.Keys) {
+func guard(t testing.TB, s kv.Store) (*access.Guard, *access.Keys) {
 	t.Helper()
 	keys, err := access.New(access.Options{KV: s, MasterKey: bytes.Repeat([]byte{7}, 32), RootID: "ROOT", RootSecret: "rootsecret"})
 	if err != nil {
