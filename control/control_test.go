@@ -15,6 +15,7 @@ import (
 	"agentrun.dev/errs"
 	"agentrun.dev/kv"
 	"agentrun.dev/kv/memory"
+	"agentrun.dev/kv/pebble"
 )
 
 // world is a service with nodes for tests.
@@ -227,4 +228,26 @@ func TestLife(t *testing.T) {
 	if got := strings.Join(kinds, " "); got != "forked forked promoted hibernated resumed ended" {
 		t.Errorf("events: %s", got)
 	}
+}
+
+// onDisk is a service over Pebble with one node.
+func onDisk(t *testing.T, dir string, h *controltest.Host) *world {
+	t.Helper()
+	s, err := pebble.Open(dir, pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, kv: s, hosts: map[string]*controltest.Host{}}
+	g, keys := guard(t, memory.New())
+	if w.Control, err = Open(t.Context(), Options{KV: s, Guard: g, Keys: keys}); err != nil {
+		t.Fatal(err)
+	}
+	w.hosts["local"] = h
+	if err := w.Join(t.Context(), "local", "", h, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return w
 }
