@@ -16,6 +16,8 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -62,6 +64,10 @@ type Regexp struct {
 	literal string
 	exact   bool
 	warned  []string
+
+	searched atomic.Int64 // bytes, until there is an automaton
+	once     sync.Once
+	dfa      *dfa // of fast; nil if there is none (yet)
 }
 
 // Warnings are remarks on the pattern, as grep prints them.
@@ -189,16 +195,40 @@ func (re *Regexp) Match(b []byte) (bool, error) {
 		if re.exact {
 			return bytes.Contains(b, []byte(re.literal)), nil
 		}
+		if found, known := re.quick(b); known {
+			return found, nil
+		}
 		return re.fast.Match(b), nil
 	}
 	m, err := re.slow.MatchRunes(runes(b))
 	return m, wrap(err)
 }
 
+// quick is Match by the automaton, if there is one that nobody else uses now.
+func (re *Regexp) quick(b []byte) (found, known bool) {
+	if re.searched.Load() < dfaAfter {
+		re.searched.Add(int64(len(b)) + 1)
+		return false, false
+	}
+	re.once.Do(func() { re.dfa = newDFA(re.fast.String()) })
+	d := re.dfa
+	if d == nil || !d.mu.TryLock() {
+		return false, false
+	}
+	defer d.mu.Unlock()
+	if d.failed {
+		return false, false
+	}
+	return d.match(b)
+}
+
 // Find returns the leftmost match as byte offsets: pairs for the match and each group, -1 for a group that took no
 // part; nil if there is none.
 func (re *Regexp) Find(b []byte) ([]int, error) {
 	if re.fast != nil {
+		if found, known := re.quick(b); known && !found {
+			return nil, nil
+		}
 		return re.fast.FindSubmatchIndex(b), nil
 	}
 	all, err := re.FindAll(b, 1)
@@ -211,6 +241,9 @@ func (re *Regexp) Find(b []byte) ([]int, error) {
 // FindAll returns up to n successive matches, all if n < 0. An empty match right after a match doesn't count.
 func (re *Regexp) FindAll(b []byte, n int) ([][]int, error) {
 	if re.fast != nil {
+		if found, known := re.quick(b); known && !found {
+			return nil, nil
+		}
 		return re.fast.FindAllSubmatchIndex(b, n), nil
 	}
 	rs := runes(b)
