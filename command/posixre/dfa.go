@@ -42,6 +42,8 @@ type dfa struct {
 	served int      // bytes, since the table was empty
 	failed bool
 
+	least int // bytes of the shortest text that can match
+
 	seen  []bool // scratch, by instruction
 	stack []uint32
 	next  []uint32
@@ -65,7 +67,7 @@ func newDFA(pattern string) *dfa {
 	if err != nil || len(prog.Inst) > dfaInsts {
 		return nil
 	}
-	d := &dfa{prog: prog, seen: make([]bool, len(prog.Inst))}
+	d := &dfa{prog: prog, least: leastBytes(tree), seen: make([]bool, len(prog.Inst))}
 	d.classify()
 	d.stride = len(d.sample)
 	if d.stride*16 > dfaEntries {
@@ -73,6 +75,30 @@ func newDFA(pattern string) *dfa {
 	}
 	d.empty()
 	return d
+}
+
+// leastBytes is how short a match can be, or less.
+func leastBytes(re *syntax.Regexp) (n int) {
+	switch re.Op {
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpCharClass:
+		return 1
+	case syntax.OpLiteral:
+		return len(re.Rune) // of letters in any case, some are shorter than others
+	case syntax.OpCapture, syntax.OpPlus:
+		return leastBytes(re.Sub[0])
+	case syntax.OpRepeat:
+		return re.Min * leastBytes(re.Sub[0])
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			n += leastBytes(sub)
+		}
+	case syntax.OpAlternate:
+		n = leastBytes(re.Sub[0])
+		for _, sub := range re.Sub[1:] {
+			n = min(n, leastBytes(sub))
+		}
+	}
+	return n
 }
 
 // classify makes the classes.
@@ -192,6 +218,9 @@ func (d *dfa) state(set string) (n uint32, ok bool) {
 
 // match reports whether b contains a match; known is false if the automaton was given up.
 func (d *dfa) match(b []byte) (found, known bool) {
+	if len(b) < d.least {
+		return false, true
+	}
 	n := uint32(dfaFirst)
 	table, ascii := d.table, &d.ascii
 	d.served += len(b)

@@ -37,7 +37,7 @@ func TestEvents(t *testing.T) {
 			name, text, _ := bytes.Cut([]byte(f[2:]), []byte(" "))
 			write(t, dir+"/"+string(name), text)
 		}
-		cmd := exec.Command(rg, words[1:]...)
+		cmd := exec.Command(rg, append([]string{"-j1"}, words[1:]...)...) // several threads print in any order
 		cmd.Dir = dir
 		out, _ := cmd.Output()
 		mask := func(s string) string {
