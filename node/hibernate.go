@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -224,6 +223,9 @@ const (
 // deleteBuckets deletes buckets, by whatever they are the values of.
 func (n *Node) deleteBuckets(ctx context.Context, names map[string]string) error {
 	var all []error
+	if n.broken {
+		names = nil
+	}
 	for _, name := range names {
 		if err := n.o.Store.Delete(ctx, name, bucket.DeleteOptions{Force: true}); err != nil && !errs.Is(err, errs.NotFound) {
 			all = append(all, err)
@@ -389,7 +391,9 @@ func (n *Node) naps() (map[string]nap, error) {
 	for _, id := range ids {
 		var about asleep
 		if err := n.readAbout(n.sleeping(id), &about); err != nil {
-			return nil, fmt.Errorf("sleeping sandbox %s: %w", id, err)
+			n.o.Log.Error("a sandbox that sleeps can't be read", "sandbox", id, "err", err)
+			n.broken = true
+			continue
 		}
 		found[id] = about.nap()
 	}
@@ -420,7 +424,8 @@ func (n *Node) folders(in string) ([]string, error) {
 // Sweep deletes what a former node of this store and folder left behind when it crashed: buckets made for sandboxes that
 // neither run nor sleep, and for images that there aren't. Sandboxes that a Host started are taken for asleep: what their durable
 // volumes hold is there, everything else is as their image has it when they wake up. It is called before the first sandbox is made, and only where no other
-// node makes sandboxes in the same store. It returns how many buckets it deleted.
+// node makes sandboxes in the same store. While a folder of a sandbox or image can't be read, no bucket is deleted. It returns
+// how many it deleted.
 func (n *Node) Sweep(ctx context.Context) (deleted int, err error) {
 	keep, err := n.owners()
 	if err != nil {
@@ -439,6 +444,9 @@ func (n *Node) Sweep(ctx context.Context) (deleted int, err error) {
 	}
 	if n.o.Store == nil {
 		return 0, nil
+	}
+	if n.broken {
+		n.o.Log.Error("no bucket is deleted: they may belong to what can't be read")
 	}
 	var names []string
 	lost := map[string]*crashed{}
@@ -466,6 +474,9 @@ func (n *Node) Sweep(ctx context.Context) (deleted int, err error) {
 		n.slept[id] = nap{hosted: true, claimed: true, epoch: c.epoch, crashed: c}
 	}
 	n.mu.Unlock()
+	if n.broken {
+		names = nil
+	}
 	for _, name := range names {
 		if err := n.o.Store.Delete(ctx, name, bucket.DeleteOptions{Force: true}); err != nil && !errs.Is(err, errs.NotFound) {
 			return deleted, err
@@ -505,7 +516,9 @@ func (n *Node) owners() (map[string]bool, error) {
 	for _, name := range images {
 		var about savedImage
 		if err := n.readAbout(n.imageDir(name), &about); err != nil {
-			return nil, fmt.Errorf("image %s: %w", name, err)
+			n.o.Log.Error("an image can't be read", "image", name, "err", err)
+			n.broken = true
+			continue
 		}
 		keep[about.Cut], keep[imageLabel+name] = true, true
 	}

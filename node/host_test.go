@@ -151,7 +151,11 @@ func TestSecrets(t *testing.T) {
 	if err := h.Build(ctx, node.Build{Image: "i@1", Spec: spec}, nil); err != nil {
 		t.Fatal(err)
 	}
-	h = node.Local(node.New(node.Options{Engine: userspace.NewEngine(userspace.EngineOptions{}), Store: store, Dir: dir}), "here", "test")
+	n := node.New(node.Options{Engine: userspace.NewEngine(userspace.EngineOptions{}), Store: store, Dir: dir})
+	if deleted, err := n.Sweep(ctx); err != nil || deleted != 0 {
+		t.Errorf("swept %d: %v", deleted, err)
+	}
+	h = node.Local(n, "here", "test")
 	if _, err := h.Start(ctx, node.Start{ID: "one", Epoch: 1, Image: "i@1"}); !errs.Is(err, errs.Corrupt) {
 		t.Errorf("without the key: %v", err)
 	}

@@ -63,6 +63,7 @@ type Node struct {
 	mu     sync.Mutex
 	list   map[string]*Sandbox
 	slept  map[string]nap // by id; nil until Dir was looked at
+	broken bool           // something in Dir can't be read; for Sweep, which is alone
 	coming int            // sandboxes that are being made
 	closed bool
 	ends   sync.WaitGroup // of sandboxes that end by themselves
