@@ -181,6 +181,7 @@ var list = []Command{
 	{"printenv", coreutils.Printenv},
 	{"printf", coreutils.Printf},
 	{"ps", system.Ps},
+	{"ptx", coreutils.Ptx},
 	{"pwd", coreutils.Pwd},
 	{"readlink", coreutils.Readlink},
 	{"realpath", coreutils.Realpath},
