@@ -367,6 +367,9 @@ func (m *maker) report(j *job, what string, ignored bool) {
 		where = "<builtin>: " + j.t.name
 	}
 	m.t.Out.Flush()
+	if ignored && m.silentAll {
+		return
+	}
 	if ignored {
 		m.complain("[%s] %s (ignored)", where, what)
 		return

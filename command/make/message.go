@@ -44,6 +44,7 @@ func (m *maker) fatal(loc location, format string, args ...any) {
 
 func (m *maker) exit(status int) {
 	m.drainQuietly()
+	m.removeIntermediates()
 	m.leave()
 	m.t.Exit(status)
 }

@@ -45,18 +45,19 @@ type dep struct {
 
 // target is a file or a name that can be made.
 type target struct {
-	name    string
-	deps    []dep
-	second  []secondDeps // prerequisites that are expanded when they are needed
-	recipe  *recipe
-	double  []*target // double-colon rules, each as a target of the same name
-	stem    string
-	isGoal  bool // it stands as a target in a makefile
-	single  bool // and not with a double colon
-	known   bool // it is mentioned in a makefile
-	group   []string
-	vars    scope
-	implied bool // a rule was found for it by its name
+	name      string
+	deps      []dep
+	second    []secondDeps // prerequisites that are expanded when they are needed
+	recipe    *recipe
+	double    []*target // double-colon rules, each as a target of the same name
+	stem      string
+	isGoal    bool // it stands as a target in a makefile
+	single    bool // and not with a double colon
+	oneOfMany bool // it is one double-colon rule
+	known     bool // it is mentioned in a makefile
+	group     []string
+	vars      scope
+	implied   bool // a rule was found for it by its name
 
 	phony, precious, intermediate, secondary bool
 
@@ -343,7 +344,7 @@ func (m *maker) record(u *rule) {
 			if t.single {
 				m.fatal(m.loc, "target file '%s' has both : and :: entries", name)
 			}
-			each := &target{name: name, isGoal: true, known: true, recipe: u.recipe}
+			each := &target{name: name, isGoal: true, known: true, oneOfMany: true, recipe: u.recipe}
 			t.double = append(t.double, each)
 			t.isGoal, t.known = true, true
 			m.addDeps(each, u)

@@ -106,11 +106,17 @@ func (m *maker) updateDouble(t *target, by *target, depth int) outcome {
 	all := good
 	t.visiting = true
 	defer func() { t.visiting = false }()
+	if !t.checked {
+		m.stat(t)
+	}
 	for _, each := range t.double {
 		if each.vars == nil {
 			each.vars = t.vars
 		}
-		each.phony = t.phony
+		// All of them see the file as it was before the first.
+		if each.phony = t.phony; !each.checked {
+			each.checked, each.exists, each.time, each.fresh, each.path = true, t.exists, t.time, t.fresh, t.path
+		}
 		switch m.update(each, by, depth) {
 		case waiting:
 			return waiting // one after the other
@@ -145,7 +151,9 @@ func (m *maker) begin(t *target, by *target) {
 		}
 	}
 	t.vars1 = &frame{vars: t.vars, next: below}
-	m.stat(t)
+	if !t.checked {
+		m.stat(t)
+	}
 	if m.noRecipe(t) && !t.phony {
 		m.implicit(t)
 	}
@@ -185,7 +193,7 @@ func (m *maker) consider(t, by *target, depth int) outcome {
 	if m.noRecipe(t) && len(t.deps) == 0 && !t.isGoal && !t.exists && !t.fresh {
 		return m.cannot(t, by)
 	}
-	must := !t.exists || m.always && !m.noRecipe(t)
+	must := !t.exists || m.always && !m.noRecipe(t) || t.oneOfMany && len(t.deps) == 0
 	all, bad := good, false
 	for pass := range 2 {
 		for i := 0; i < len(t.deps); i++ {
@@ -203,7 +211,7 @@ func (m *maker) consider(t, by *target, depth int) outcome {
 			if !x.begun && x.double == nil {
 				m.begin(x, t)
 			}
-			if pass == 0 && m.lazy(x) && !must {
+			if pass == 0 && m.lazy(x) {
 				// What is only made on the way to this is made only if this is.
 				switch newer, o := m.peek(x, t, depth+1); {
 				case o == failed:
@@ -243,7 +251,7 @@ func (m *maker) consider(t, by *target, depth int) outcome {
 	}
 	t.newer = nil
 	for _, d := range t.deps {
-		if x := m.targets[d.name]; x != nil && !d.order && !t.cyclic[d.name] && (!t.exists || x.begun && (x.state == good && after(x, t))) {
+		if x := m.targets[d.name]; x != nil && !d.order && !t.cyclic[d.name] && m.newerThan(x, t) {
 			t.newer = append(t.newer, d.name)
 		}
 	}
@@ -252,6 +260,18 @@ func (m *maker) consider(t, by *target, depth int) outcome {
 		return good
 	}
 	return m.make(t)
+}
+
+// newerThan reports whether a prerequisite is one of $?: it is newer, or isn't there. As in GNU's make, an intermediate file
+// that nothing makes isn't.
+func (m *maker) newerThan(x, t *target) bool {
+	if !t.exists {
+		return true
+	}
+	if x.intermediate && !x.exists && !x.made {
+		return false
+	}
+	return (x.begun || x.double != nil) && x.state == good && after(x, t)
 }
 
 func (m *maker) depFailed(t *target) outcome {
@@ -267,7 +287,7 @@ func (m *maker) depFailed(t *target) outcome {
 
 // lazy reports whether a target is an intermediate file that isn't there.
 func (m *maker) lazy(t *target) bool {
-	return (t.intermediate || t.secondary || m.allSecondary && t.implied) && !t.exists && !t.phony && t.state == waiting && t.job == nil && !m.noRecipe(t)
+	return (t.intermediate || t.secondary || m.allSecondary && t.implied && !t.exists) && !t.phony && t.state == waiting && t.job == nil && !m.noRecipe(t)
 }
 
 // peek reports whether something that an intermediate file is made from is newer than what is made from it.
@@ -278,6 +298,7 @@ func (m *maker) peek(x, t *target, depth int) (newer bool, o outcome) {
 	}
 	x.visiting = true
 	defer func() { x.visiting = false }()
+	newer = x.exists && after(x, t)
 	for _, d := range x.deps {
 		y := m.target(d.name)
 		if y.visiting {
@@ -329,7 +350,7 @@ func (m *maker) cannot(t, by *target) outcome {
 // make makes a target, or what stands for that without a recipe.
 func (m *maker) make(t *target) outcome {
 	if m.noRecipe(t) {
-		t.fresh, t.state = true, good
+		t.state = good // one that exists is no newer than it was
 		return good
 	}
 	if m.question {

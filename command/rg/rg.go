@@ -91,6 +91,7 @@ var spec = tool.Spec{
 		{Short: 'j', Long: "threads", Arg: getopt.Required, Name: "NUM", Help: "ignored"},
 		{Long: "sort", Key: keySort, Arg: getopt.Required, Name: "BY", Help: "path, which is always the order, or none"},
 		{Long: "no-heading", Key: keyNoHeading, Help: "names stand before lines (default)"},
+		{Short: 'V', Long: "version", Help: "print the version"},
 		{Short: 'U', Long: "multiline", Help: "matches may go over several lines"},
 		{Long: "multiline-dotall", Key: keyDotall, Help: "with -U, the dot matches newlines too"},
 		{Long: "json", Key: keyJSON, Help: "print events as lines of JSON"},
@@ -152,6 +153,10 @@ func Rg(t *tool.T) int {
 	started := t.Now()
 	opts, operands := t.Parse(&spec)
 	for _, o := range opts {
+		if o.Key == 'V' {
+			t.Out.WriteString("ripgrep 13.0.0\n")
+			return 0
+		}
 		s.option(o)
 	}
 	if s.before < 0 {
