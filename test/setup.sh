@@ -164,6 +164,17 @@ js() {
 	folder "js-$(digest "$here/e2e/js/package-lock.json")" js_build
 }
 
+sdk_typescript_build() {
+	say "installing what builds the TypeScript SDK into $cache (from the npm registry, without install scripts)"
+	cp "$here/sdk/typescript/package.json" "$here/sdk/typescript/package-lock.json" "$dir/"
+	(cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+}
+sdk-typescript() {
+	debian node nodejs npm
+	debian npm npm
+	folder "sdk-typescript-$(digest "$here/sdk/typescript/package-lock.json")" sdk_typescript_build
+}
+
 just_bash_build() {
 	say "installing just-bash into $cache (from the npm registry, without install scripts)"
 	npm install --prefix "$dir" --ignore-scripts --no-audit --no-fund --loglevel=error "just-bash@$1"
@@ -181,10 +192,10 @@ ssh() {
 }
 
 command -v go >/dev/null 2>&1 || die "Go is missing: AgentRun is built with it"
-[ $# -gt 0 ] || set -- python openapi js ssh versitygw miniogo rclone sdk-python
+[ $# -gt 0 ] || set -- python openapi js ssh versitygw miniogo rclone sdk-python sdk-typescript
 for tool in "$@"; do
 	case $tool in
-	versitygw | rclone | miniogo | python | openapi | js | ssh | just-bash | sdk-python) "$tool" ;;
+	versitygw | rclone | miniogo | python | openapi | js | ssh | just-bash | sdk-python | sdk-typescript) "$tool" ;;
 	*) die "no such tool: $tool" ;;
 	esac
 done

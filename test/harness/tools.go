@@ -73,6 +73,8 @@ func Tool(t testing.TB, name string) string {
 		setup, path = name, filepath.Join(name+"-"+digest(t, "test/sdk/python/requirements.txt"), "bin", "python")
 	case "schemathesis", "openapi-spec-validator":
 		setup, path = "openapi", filepath.Join("openapi-"+digest(t, "test/suites/openapi/requirements.txt"), "bin", name)
+	case "sdk-typescript": // its folder of packages is two above
+		setup, path = name, filepath.Join(name+"-"+digest(t, "test/sdk/typescript/package-lock.json"), "node_modules", ".bin", "tsc")
 	case "tigris":
 		setup, path = "js", filepath.Join("js-"+digest(t, "test/e2e/js/package-lock.json"), "node_modules", ".bin", name)
 	default:
