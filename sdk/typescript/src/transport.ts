@@ -264,11 +264,11 @@ export function queryString(query?: Query): string {
   return text && "?" + text;
 }
 
-/** Joins segments below /v1. A segment of dots would be resolved away on the way. */
+/** Joins segments below /v1. A segment of dots would be resolved away, whatever it is written as; nothing has such a name. */
 export function path(...segments: string[]): string {
   return ["/v1", ...segments.map((s) => {
-    if (!s) throw new TypeError("an empty name or id");
-    return s === "." || s === ".." ? s.replace(/\./g, "%2E") : encodeURIComponent(s);
+    if (!s || s === "." || s === "..") throw new TypeError(`${JSON.stringify(s)} isn't a name or id`);
+    return encodeURIComponent(s);
   })].join("/");
 }
 

@@ -89,7 +89,10 @@ test("what may be repeated is", async () => {
 });
 
 test("nobody there, too slow, given up", async () => {
-  const nobody = new AgentRun({ endpoint: "http://127.0.0.1:1", retry: { attempts: 1 } });
+  const gone = createServer();
+  await new Promise((resolve) => gone.listen(0, "127.0.0.1", resolve));
+  const nobody = new AgentRun({ endpoint: `http://127.0.0.1:${gone.address().port}`, retry: { attempts: 1 } });
+  await new Promise((resolve) => gone.close(resolve));
   await assert.rejects(nobody.get("x"), (e) => e instanceof ConnectionError && /agentrun up/.test(e.hint));
   const { client } = await serve(() => undefined, { timeout: 50 });
   await assert.rejects(client.get("x"), TimeoutError);
@@ -194,7 +197,6 @@ test("a build that fails shows its log", async () => {
 test("paths are escaped", async () => {
   const { client, seen } = await serve((r, res) => json(res, 200, box));
   await client.get("a/../b c");
-  await client.get("..");
-  assert.deepEqual(seen.map((r) => r.url), ["/v1/sandboxes/a%2F..%2Fb%20c", "/v1/sandboxes/%2E%2E"]);
-  await assert.rejects(client.get(""), TypeError);
+  assert.deepEqual(seen.map((r) => r.url), ["/v1/sandboxes/a%2F..%2Fb%20c"]);
+  for (const name of ["", ".", ".."]) await assert.rejects(client.get(name), TypeError);
 });
