@@ -151,7 +151,7 @@ func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
 
 // CreateKey makes an access key. Its secret is told only here.
 func (c *Client) CreateKey(ctx context.Context, in api.CreateKey) (*api.Key, error) {
-	return post[api.Key](ctx, c, path("keys"), in)
+	return post[api.Key](ctx, c, path("keys"), in) // without an Idempotency-Key: a server without the sandbox service knows none
 }
 
 // RevokeKey ends an access key.

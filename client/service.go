@@ -230,7 +230,7 @@ func (c *Client) SnapshotSandbox(ctx context.Context, id string, in api.TakeSand
 
 // SandboxCredentials makes S3 keys for the buckets of one sandbox.
 func (c *Client) SandboxCredentials(ctx context.Context, id string) (*api.Credentials, error) {
-	return post[api.Credentials](ctx, c, path("sandboxes", id, "credentials"), nil)
+	return create[api.Credentials](ctx, c, path("sandboxes", id, "credentials"), struct{}{})
 }
 
 // SandboxUsage says what a sandbox used so far.

@@ -28,7 +28,7 @@ type Answer struct {
 	Status int
 	Header map[string]string
 	Body   []byte
-	Secret bool // it is told once, and not kept
+	Secret bool // it is kept sealed
 }
 
 // ErrReused says that a key came with another request than the first time.
@@ -88,9 +88,13 @@ func (c *Control) Once(ctx context.Context, who *access.Caller, key string, prin
 		if size = len(a.Body); size <= maxOnce {
 			o.Done, o.Answer = true, *a
 			if a.Secret {
-				o.Answer = Answer{Secret: true}
+				if o.Answer.Body, err = c.sealer().Seal(string(rec), a.Body); err != nil {
+					return nil, false, err
+				}
 			}
 			end.Put(rec, encodeOnce(&o))
+			// Who comes again after a crash that lost the answer is told of what was made, which is durable.
+			end.Lazy = o.Made != ""
 		}
 	} else {
 		end.Delete(rec)
@@ -126,8 +130,9 @@ func (c *Control) answered(ctx context.Context, rec []byte, print [32]byte, now 
 		return nil, "", errs.Msg(errs.Conflict, "idempotency key", "", "the first request of this key was cut off by the server's end, or its answer was too large to be kept").
 			WithHint("look whether it did what it should, then take a new key")
 	case o.Answer.Secret:
-		return nil, "", errs.Msg(errs.Conflict, "idempotency key", "", "the request was answered, with a secret that is told once").
-			WithHint("revoke what it made, then ask again with a new key")
+		if o.Answer.Body, err = c.sealer().Open(string(rec), o.Answer.Body); err != nil {
+			return nil, "", err
+		}
 	}
 	return &o.Answer, "", nil
 }

@@ -141,6 +141,19 @@ func TestIdempotency(t *testing.T) {
 			t.Errorf("a failure, again: %s", r.Status)
 		}
 	}
+	// A secret is told again, to whoever was told it; it isn't kept in the clear.
+	var secrets [2]string
+	for i := range secrets {
+		var k api.Key
+		r := s.do("POST", "/v1/keys", `{"principal":"root"}`, "Idempotency-Key", "key-4")
+		if err := json.Unmarshal([]byte(body(t, r)), &k); err != nil || r.StatusCode != 201 {
+			t.Fatalf("a key: %s, %v", r.Status, err)
+		}
+		secrets[i] = k.Secret
+	}
+	if secrets[0] == "" || secrets[0] != secrets[1] {
+		t.Errorf("secrets: %q", secrets)
+	}
 	// Another caller's key is another one.
 	u := s.user("somebody", api.RoleUser)
 	if c, err := u.CreateSandbox(ctx, api.CreateSandbox{Template: "plain"}); err != nil || c.ID == a.ID {

@@ -217,7 +217,7 @@ func TestService(t *testing.T) {
 	}
 	m := s.control.Metrics()
 	if len(m.Nodes) != 1 || m.Nodes[0].Name != "here" || !m.Nodes[0].Up || m.Nodes[0].Sandboxes[api.StateRunning] < 2 || len(m.Pools) != 1 || m.Pools[0].Replicas != 2 ||
-		m.Forks.Count != 1 || m.Claims.Count != 1 || m.Hibernations.Count != 1 || m.Resumes.Count != 1 || m.Builds.Count != 1 || m.Events[api.EventForked] != 2 {
+		m.Forks.Count != 1 || m.Claims.Count != 1 || m.Hibernations.Count != 1 || m.Resumes.Count != 1 || m.Builds.Count != 1 || m.Events[api.EventForked] < 2 {
 		t.Errorf("metrics: %+v", m)
 	}
 	kinds := map[string]bool{}
