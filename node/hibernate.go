@@ -454,7 +454,7 @@ func (n *Node) Sweep(ctx context.Context) (deleted int, err error) {
 		owner := i.Attributes[volume.Attribute]
 		switch image := i.Attributes[imageLabel]; {
 		case owner == "" || keep[owner] || keep[bucketName+i.Name]:
-		case image != "" && keep[imageLabel+image]:
+		case image != "" && keep[imageLabel+image] && !keep[owner+folderOf]:
 			lost[owner] = lost[owner].with(i)
 		default:
 			names = append(names, i.Name)
@@ -487,6 +487,10 @@ func (n *Node) Sweep(ctx context.Context) (deleted int, err error) {
 	return deleted, nil
 }
 
+// folderOf ends, in what owners returns, the id of a sandbox that has a folder. It was saved, or is waking up: nobody was told that it runs, so what
+// the folder holds is what counts.
+const folderOf = " folder"
+
 // bucketName comes before the name of a bucket in what owners returns.
 const bucketName = "bucket "
 
@@ -501,6 +505,8 @@ func (n *Node) owners() (map[string]bool, error) {
 		keep[x.cut], keep[id+basesOf] = true, true
 		if x.crashed != nil {
 			keep[id] = true
+		} else {
+			keep[id+folderOf] = true
 		}
 		for _, name := range x.shared {
 			keep[bucketName+name] = true
