@@ -338,13 +338,23 @@ def test_large_file(box, tmp_path):
 
 def test_watch(box):
     with box.files.watch(".", recursive=True) as w:
-        box.exec("mkdir d && echo x > d/f && mv d/f d/g && rm d/g")
-        seen = []
-        for e in w:
-            seen.append((e.kind, e.path))
-            if e.kind == "remove" and e.path.endswith("/g"):
-                break
-    assert any(k == "create" and p == "/workspace/d" for k, p in seen) and any(p == "/workspace/d/f" for _, p in seen)
+        limit = threading.Timer(60, w.close)
+        limit.start()
+
+        def until(*want):
+            for e in w:
+                if (e.kind, e.path) == want:
+                    return e
+            raise AssertionError(f"{want} didn't come")
+
+        box.exec("mkdir d", language="shell")
+        until("create", "/workspace/d")
+        box.files.write("d/f", "x")
+        box.exec("mv d/f d/g", language="shell")
+        assert until("rename", "/workspace/d/f").to == "/workspace/d/g"
+        box.files.remove("d/g")
+        until("remove", "/workspace/d/g")
+        limit.cancel()
 
 
 # Copies.

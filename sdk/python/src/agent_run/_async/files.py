@@ -55,7 +55,7 @@ class AsyncFileStream:
             raise
         except (httpx.TransportError, httpx.StreamError) as e:
             await self.aclose()
-            raise self._transport._unreachable(e) from e
+            raise self._transport._unreachable(e) from None
 
     async def aclose(self) -> None:
         """Ends it; what wasn't read isn't sent."""

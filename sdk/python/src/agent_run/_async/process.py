@@ -162,7 +162,7 @@ class AsyncTerminal:
         except TimeoutError as e:
             raise Timeout(f"connect: {host}: timed out") from e
         except (OSError, InvalidHandshake) as e:
-            raise transport._unreachable(e) from e
+            raise transport._unreachable(e) from None
         await socket.send(json.dumps(hello))
         return cls(socket, tty)
 

@@ -111,12 +111,12 @@ class AsyncTransport:
                         raise failure
             except (httpx.ConnectError, httpx.ConnectTimeout) as e:  # nothing was sent
                 if not may:
-                    raise self._unreachable(e) from e
+                    raise self._unreachable(e) from None
             except (httpx.TimeoutException, httpx.UnsupportedProtocol) as e:  # who waited for so long doesn't want to wait again
-                raise self._unreachable(e) from e
+                raise self._unreachable(e) from None
             except httpx.TransportError as e:
                 if not (may and again):
-                    raise self._unreachable(e) from e
+                    raise self._unreachable(e) from None
             wait = self.retry.wait(attempt, answer.headers if answer is not None else None)
             if answer is not None:
                 await answer.aclose()
@@ -157,7 +157,7 @@ class AsyncTransport:
         try:
             return await answer.aread()
         except httpx.TransportError as e:
-            raise self._unreachable(e) from e
+            raise self._unreachable(e) from None
         finally:
             await answer.aclose()
 
@@ -231,8 +231,10 @@ class AsyncStream(Generic[T]):
             await self.aclose()
             return False
         except (httpx.TransportError, httpx.StreamError) as e:
+            if self._closed:
+                return False  # by another thread or task
             await self.aclose()
-            raise self._transport._unreachable(e) from e
+            raise self._transport._unreachable(e) from None
         except BaseException:
             await self.aclose()
             raise

@@ -56,7 +56,7 @@ class FileStream:
             raise
         except (httpx.TransportError, httpx.StreamError) as e:
             self.close()
-            raise self._transport._unreachable(e) from e
+            raise self._transport._unreachable(e) from None
 
     def close(self) -> None:
         """Ends it; what wasn't read isn't sent."""

@@ -163,7 +163,7 @@ class Terminal:
         except TimeoutError as e:
             raise Timeout(f"connect: {host}: timed out") from e
         except (OSError, InvalidHandshake) as e:
-            raise transport._unreachable(e) from e
+            raise transport._unreachable(e) from None
         socket.send(json.dumps(hello))
         return cls(socket, tty)
 

@@ -112,12 +112,12 @@ class Transport:
                         raise failure
             except (httpx.ConnectError, httpx.ConnectTimeout) as e:  # nothing was sent
                 if not may:
-                    raise self._unreachable(e) from e
+                    raise self._unreachable(e) from None
             except (httpx.TimeoutException, httpx.UnsupportedProtocol) as e:  # who waited for so long doesn't want to wait again
-                raise self._unreachable(e) from e
+                raise self._unreachable(e) from None
             except httpx.TransportError as e:
                 if not (may and again):
-                    raise self._unreachable(e) from e
+                    raise self._unreachable(e) from None
             wait = self.retry.wait(attempt, answer.headers if answer is not None else None)
             if answer is not None:
                 answer.close()
@@ -158,7 +158,7 @@ class Transport:
         try:
             return answer.read()
         except httpx.TransportError as e:
-            raise self._unreachable(e) from e
+            raise self._unreachable(e) from None
         finally:
             answer.close()
 
@@ -232,8 +232,10 @@ class Stream(Generic[T]):
             self.close()
             return False
         except (httpx.TransportError, httpx.StreamError) as e:
+            if self._closed:
+                return False  # by another thread or task
             self.close()
-            raise self._transport._unreachable(e) from e
+            raise self._transport._unreachable(e) from None
         except BaseException:
             self.close()
             raise
