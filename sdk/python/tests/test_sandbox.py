@@ -224,6 +224,14 @@ def test_other_file_operations(box, server):
     server.on("POST", "sandboxes/0193/files/mkdir", {})
     box.files.mkdir("d/e", mode=0o700)
     assert server.requests[-1].json == {"path": "d/e", "mode": 448}
+    server.on("POST", "sandboxes/0193/files/mkdir", problem(409, "exists"))
+    server.on("GET", "sandboxes/0193/files/stat", info)
+    box.files.mkdir("d")
+    with pytest.raises(agent_run.Exists):
+        box.files.mkdir("d", exist_ok=False)
+    server.on("GET", "sandboxes/0193/files/stat", {**info, "type": "file"})
+    with pytest.raises(agent_run.Exists):
+        box.files.mkdir("d")
     server.on("POST", "sandboxes/0193/files/move", Answer(None, 204))
     box.files.move("a", "b")
     assert server.requests[-1].json == {"path": "a", "to": "b"}

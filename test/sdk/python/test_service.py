@@ -293,7 +293,10 @@ def test_files(box):
     f.move("bad", "good")
     assert f.exists("good") and not f.exists("bad")
     f.mkdir("a/b/c")
-    f.mkdir("a/b/c")
+    with pytest.raises(Exists):
+        f.mkdir("a/b/c", exist_ok=False)
+    with pytest.raises(Exists):
+        f.mkdir("good")
     with pytest.raises(NotEmpty):
         f.remove("a")
     f.remove("a", recursive=True)
@@ -350,6 +353,7 @@ def test_watch(box):
         box.exec("mkdir d", language="shell")
         until("create", "/workspace/d")
         box.files.write("d/f", "x")
+        until("create", "/workspace/d/f")
         box.exec("mv d/f d/g", language="shell")
         assert until("rename", "/workspace/d/f").to == "/workspace/d/g"
         box.files.remove("d/g")

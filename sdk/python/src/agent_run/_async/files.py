@@ -11,7 +11,7 @@ import httpx
 
 from .. import _wire
 from .._wire import PathLike
-from ..errors import ConnectionFailed, NotFound
+from ..errors import ConnectionFailed, Exists, NotFound
 from ..types import FileEvent, FileInfo
 from . import _io
 from .transport import AsyncStream
@@ -235,9 +235,20 @@ class AsyncFiles:
             if not missing_ok:
                 raise
 
-    async def mkdir(self, path: PathLike, *, mode: Optional[int] = None) -> None:
-        """Makes a directory, with those above it. One that is there already is fine."""
-        await self._transport.json("POST", self._path("mkdir"), json=_wire.body(path=_wire.file_path(path), mode=mode), again=True)
+    async def mkdir(self, path: PathLike, *, mode: Optional[int] = None, exist_ok: bool = True) -> None:
+        """Makes a directory, with those above it.
+
+        Args:
+            mode: permission bits, such as 0o700.
+            exist_ok: a directory that is there already is fine, and stays as it is.
+        Raises:
+            Exists: there is something else of that name, or, without exist_ok, a directory.
+        """
+        try:
+            await self._transport.json("POST", self._path("mkdir"), json=_wire.body(path=_wire.file_path(path), mode=mode), again=exist_ok)
+        except Exists:
+            if not exist_ok or not (await self.stat(path)).is_dir:
+                raise
 
     async def move(self, path: PathLike, to: PathLike) -> None:
         """Renames or moves a file or directory. A file that is there already is replaced."""

@@ -12,7 +12,7 @@ import httpx
 
 from .. import _wire
 from .._wire import PathLike
-from ..errors import ConnectionFailed, NotFound
+from ..errors import ConnectionFailed, Exists, NotFound
 from ..types import FileEvent, FileInfo
 from . import _io
 from .transport import Stream
@@ -236,9 +236,20 @@ class Files:
             if not missing_ok:
                 raise
 
-    def mkdir(self, path: PathLike, *, mode: Optional[int] = None) -> None:
-        """Makes a directory, with those above it. One that is there already is fine."""
-        self._transport.json("POST", self._path("mkdir"), json=_wire.body(path=_wire.file_path(path), mode=mode), again=True)
+    def mkdir(self, path: PathLike, *, mode: Optional[int] = None, exist_ok: bool = True) -> None:
+        """Makes a directory, with those above it.
+
+        Args:
+            mode: permission bits, such as 0o700.
+            exist_ok: a directory that is there already is fine, and stays as it is.
+        Raises:
+            Exists: there is something else of that name, or, without exist_ok, a directory.
+        """
+        try:
+            self._transport.json("POST", self._path("mkdir"), json=_wire.body(path=_wire.file_path(path), mode=mode), again=exist_ok)
+        except Exists:
+            if not exist_ok or not self.stat(path).is_dir:
+                raise
 
     def move(self, path: PathLike, to: PathLike) -> None:
         """Renames or moves a file or directory. A file that is there already is replaced."""
