@@ -190,7 +190,7 @@ func (w *world) problem(resp *http.Response, body string, status int, words ...s
 
 func TestProblems(t *testing.T) {
 	hang := make(chan struct{})
-	w := serve(t, Options{AnswerTime: 50 * time.Millisecond}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	inside := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/cut":
 			panic(http.ErrAbortHandler)
@@ -203,7 +203,8 @@ func TestProblems(t *testing.T) {
 		case "/huge":
 			w.Header().Set("X", strings.Repeat("x", 1<<20))
 		}
-	}))
+	})
+	w, hurried := serve(t, Options{}, inside), serve(t, Options{AnswerTime: 50 * time.Millisecond}, inside)
 	t.Cleanup(func() { close(hang) }) // before the server waits for it
 	for _, c := range []struct {
 		path   string
@@ -215,12 +216,13 @@ func TestProblems(t *testing.T) {
 		{boxPath + "/cut", 502, []string{"port 8000 in sandbox box"}},
 		{boxPath + "/garbage", 502, []string{"HTTP"}},
 		{boxPath + "/huge", 502, []string{"HTTP"}},
-		{boxPath + "/hang", 504, []string{"in time"}},
 	} {
 		resp, body := w.do("GET", c.path, nil)
 		w.problem(resp, body, c.status, c.words...)
 	}
-	resp, body := w.do("TRACE", boxPath+"/", nil)
+	resp, body := hurried.do("GET", boxPath+"/hang", nil)
+	w.problem(resp, body, 504, "in time")
+	resp, body = w.do("TRACE", boxPath+"/", nil)
 	w.problem(resp, body, 405)
 
 	w = serve(t, Options{DialTime: 10 * time.Millisecond, Dial: func(r *http.Request, _ string, _ int) (net.Conn, error) {
