@@ -399,6 +399,27 @@ func merge(a, b <-chan struct{}) (<-chan struct{}, func()) {
 	}
 }
 
+// Send writes to a connection without the signal that others get with EPIPE: EBADF, ENOTSOCK for what is no connection, those of Write.
+func (p *Process) Send(fd int, b []byte) (int, error) {
+	if err := p.gate(); err != nil {
+		return 0, err
+	}
+	d, err := p.fds.get(fd)
+	if err != nil {
+		return 0, err
+	}
+	switch d.file.(type) {
+	case *socket, *connFile:
+	default:
+		return 0, syscall.ENOTSOCK
+	}
+	n, err := d.file.(interruptible).writeIntr(b, p.waiter())
+	if n > 0 {
+		p.moved()
+	}
+	return n, err
+}
+
 // Shutdown ends one direction of a connection or both: EBADF, ENOTSOCK, ENOTCONN.
 func (p *Process) Shutdown(fd int, read, write bool) error {
 	k, err := p.socketOf(fd)

@@ -40,6 +40,7 @@ const (
 	callCipher
 	callZlib
 	callFetch
+	callNet
 )
 
 const (
@@ -59,7 +60,7 @@ func (in *Interpreter) call(p *proc.Process, op uint32, b []byte) ([]byte, error
 	}
 	a := arguments{b: b}
 	start := time.Now()
-	if op != callFetch {
+	if op != callFetch && op != callNet {
 		defer func() { p.AddCPU(time.Since(start)) }()
 	}
 	var out []byte
@@ -79,6 +80,8 @@ func (in *Interpreter) call(p *proc.Process, op uint32, b []byte) ([]byte, error
 		out, err = convert(kind, level, limit, a.bytes())
 	case callFetch:
 		return in.fetch(p, a.bytes(), a.bytes())
+	case callNet:
+		return in.network(p, &a)
 	default:
 		return nil, syscall.ENOSYS
 	}

@@ -111,6 +111,45 @@ class Request extends Body {
   clone() { return new Request(this); }
   get [Symbol.toStringTag]() { return 'Request'; }
 }
+// isLocal tells whether a host is the sandbox itself, whose servers may be in this very process: then nothing may wait for them here.
+function isLocal(host) {
+  require('net');
+  return internal.isLocal(host);
+}
+async function direct(q, u) {
+  const headers = { accept: '*/*', 'accept-language': '*', 'user-agent': 'node', ...Object.fromEntries(q.headers) };
+  let method = q.method, body = q.raw(), redirected = false;
+  for (let i = 0; i <= 20; i++) {
+    const m = await new Promise((resolve, reject) => {
+      const r = require('http').request(u, { method, headers }, resolve);
+      r.on('error', (cause) => reject(new TypeError('fetch failed', { cause })));
+      if (q.signal) q.signal.addEventListener('abort', () => { r.destroy(); reject(q.signal.reason); });
+      r.end(body || undefined);
+    });
+    const redirect = [301, 302, 303, 307, 308].includes(m.statusCode) && m.headers.location;
+    if (!redirect || q.redirect === 'manual') {
+      const parts = [];
+      for await (const b of m) parts.push(b);
+      const list = [];
+      for (let j = 0; j < m.rawHeaders.length; j += 2) list.push([m.rawHeaders[j], m.rawHeaders[j + 1]]);
+      return new Response([101, 204, 205, 304].includes(m.statusCode) ? null : Buffer.concat(parts), { status: m.statusCode, statusText: m.statusMessage, headers: list, url: u.href, redirected, internal: true });
+    }
+    m.resume();
+    if (q.redirect === 'error') throw new TypeError('fetch failed', { cause: new Error('unexpected redirect') });
+    if (m.statusCode === 303 && method !== 'HEAD' || m.statusCode < 303 && method === 'POST') {
+      method = 'GET';
+      body = null;
+      for (const k of ['content-type', 'content-length', 'content-encoding']) delete headers[k];
+    }
+    u = new URL(m.headers.location, u);
+    redirected = true;
+    if (u.protocol !== 'http:' || !isLocal(u.hostname)) {
+      delete headers.authorization;
+      return fetch(u.href, { method, headers, body, redirect: q.redirect, signal: q.signal });
+    }
+  }
+  throw new TypeError('fetch failed', { cause: new Error('redirect count exceeded') });
+}
 async function fetch(input, o) {
   const q = new Request(input, o);
   if (q.signal && q.signal.aborted) throw q.signal.reason;
@@ -121,6 +160,7 @@ async function fetch(input, o) {
     return new Response(m[2].includes('base64') ? Buffer.from(m[3], 'base64') : decodeURIComponent(m[3]), { headers: { 'content-type': m[1] || 'text/plain;charset=US-ASCII' }, url: q.url });
   }
   if (u.protocol !== 'http:' && u.protocol !== 'https:') throw new TypeError('fetch failed', { cause: new Error('unknown scheme') });
+  if (u.protocol === 'http:' && isLocal(u.hostname)) return direct(q, u);
   const r = internal.ask(OP, JSON.stringify({ method: q.method, url: q.url, headers: [...q.headers], redirect: q.redirect }), q.raw() || new Uint8Array(0));
   if (!r) throw new TypeError('fetch failed', { cause: new Error('the network is unreachable') });
   const n = r.readUInt32LE(0);
