@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The main job of AgentRun in under a minute: real files go into a bucket over S3, the bucket is forked for ten agents, three
-# of them work in a sandbox over their fork, and what they did is looked at, merged or thrown away.
+# of them work in a sandbox over their fork, and what they did is looked at, merged or thrown away. Then a sandbox is claimed from a
+# warm pool, forked three times while Python runs in it, compared and merged.
 #
 # Everything happens in a temporary directory, which is removed at the end. Run it with 'make demo', or with AGENTRUN set to
 # the program. DEMO_KEEP=1 keeps the directory, DEMO_OBJECTS sets how many objects are generated (10,000).
@@ -178,6 +179,45 @@ delete() { agentrun forks delete agent-{1..10}; }
 step "delete ten forks" delete
 step "collect what they alone held" agentrun gc
 step "check the whole store, every byte" agentrun fsck --payload
+
+heading "A pool of warm sandboxes, and one that is claimed"
+step "build the template, fill a pool of ten" agentrun apply -f "$here/examples/python-pool.yaml"
+agentrun get sandboxpool | sed 's/^/    /'
+step "claim one, under a name" agentrun apply -f "$here/examples/claim.yaml"
+agentrun get sandboxclaim | sed 's/^/    /'
+cat >"$work/begin.py" <<'SCRIPT'
+import json, math
+primes = [n for n in range(2, 5000) if all(n % d for d in range(2, math.isqrt(n) + 1))]
+json.dump({"primes": len(primes), "strategy": None}, open("result.json", "w"))
+len(primes)
+SCRIPT
+python() { agentrun exec "$1" -l python - <"$2"; }
+step "it computes in Python" python agent-session-1 "$work/begin.py"
+
+heading "Three copies of the running sandbox go three ways"
+step "fork it three times: memory, processes, files" agentrun apply -f "$here/examples/fork.yaml"
+directions() { # each child has the parent's variables, in its own memory
+  local i
+  for i in 1 2 3; do
+    printf '%s\n' "strategy = ['sum', 'gaps', 'twins'][$i - 1]" \
+      "value = {'sum': sum(primes), 'gaps': max(b - a for a, b in zip(primes, primes[1:])), 'twins': sum(b - a == 2 for a, b in zip(primes, primes[1:]))}[strategy]" \
+      "json.dump({'primes': len(primes), 'strategy': strategy, 'value': value}, open('result.json', 'w'))" \
+      "open(f'{strategy}.txt', 'w').write(str(value))" >"$work/way.py"
+    python "parallel-attempt-$i" "$work/way.py"
+  done
+}
+step "each continues with the parent's variables" directions
+for i in 1 2 3; do say "parallel-attempt-$i: $(agentrun exec "parallel-attempt-$i" -- cat result.json)"; done
+say "${dim}agentrun diff parallel-attempt-1 parallel-attempt-3${plain}"
+agentrun diff parallel-attempt-1 parallel-attempt-3 | sed 's/^/    /'
+step "merge the third into the one it came from" agentrun merge parallel-attempt-3
+say "agent-session-1: $(agentrun exec agent-session-1 -- cat result.json)"
+step "put it to sleep" agentrun sandboxes hibernate agent-session-1
+wake() { agentrun exec agent-session-1 -l python 'print(len(primes), "primes, as before")'; }
+step "wake it by using it; Python goes on" wake
+say "what the tree costs:"
+agentrun sandboxes tree agent-session-1 | sed 's/^/    /'
+step "end all of them" agentrun delete -f "$here/examples/fork.yaml" -f "$here/examples/claim.yaml"
 
 heading "Time, and bytes on the disk"
 printf '    %s%-54s %9s %12s %12s%s\n' "$bold" "STEP" "TIME" "PAYLOAD" "INDEX" "$plain"
