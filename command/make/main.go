@@ -43,6 +43,7 @@ type maker struct {
 
 	running  []*job
 	commands int // that were started or printed
+	pass     int // how often the goals have been gone through
 }
 
 // Make brings targets up to date.
@@ -196,7 +197,7 @@ func (m *maker) remakeMakefiles() bool {
 			continue
 		}
 		before, err := m.t.Stat(n)
-		for m.update(t, nil, 0) == waiting {
+		for m.pass++; m.update(t, nil, 0) == waiting; m.pass++ {
 			m.wait()
 		}
 		if after, err2 := m.t.Stat(n); t.made && err2 == nil && (err != nil || !after.Mtime.Equal(before.Mtime)) {

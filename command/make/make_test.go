@@ -1,6 +1,7 @@
 package make_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -136,6 +137,37 @@ func TestFunctions(t *testing.T) {
 func TestInput(t *testing.T) {
 	commandtest.Run(t, commands(), commandtest.Table{Stdin: "all: ; @echo from stdin\n", Setup: []string{"f makefile lower: ; @echo lower\n", "f Makefile upper: ; @echo upper\n", "f x.mk all: ; @echo x $(V)\n", "d d", "f d/Makefile d: ; @echo d $(CURDIR)\n", "f crlf all:\n\t@echo ok\n"},
 		Lines: []string{"make -f -", "make", "make -f Makefile", "make -fx.mk V=1", "make -C d", "make -C d -s", "make -C nope", "make -f x.mk -f Makefile", "make -C d --no-print-directory", "make --eval=v=1 -f x.mk", "make -f x.mk --eval 'extra: ; @echo extra $(V)' extra", "make --directory=d", "make --file=x.mk", "make -Cd", "make -I d -f x.mk", "make -n -C d"}})
+}
+
+// With several jobs, targets that wait are looked at once each time around.
+func TestDeepParallel(t *testing.T) {
+	var b strings.Builder
+	for i := range 120 {
+		fmt.Fprintf(&b, "t%d: t%d t%d t%d ; @echo t%d\n", i, i+1, i+2, i+3, i)
+	}
+	b.WriteString("t120 t121 t122: ; @echo $@\n")
+	table := commandtest.Table{Setup: []string{"f Makefile " + b.String()}}
+	r := table.Sandbox(t, commands(), []string{"make", "-j4"}, "")
+	if n := strings.Count(r.Stdout, "\n"); n != 123 || !strings.HasSuffix(r.Stdout, "t2\nt1\nt0\n") || r.Status != 0 {
+		t.Errorf("%d lines, status %d: %q", n, r.Status, r.Stdout)
+	}
+}
+
+// Intermediate files that many others are made from are looked at once.
+func TestDeepIntermediate(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("all: goal\ngoal: t0 ; @echo goal\n.INTERMEDIATE:")
+	for i := range 120 {
+		fmt.Fprintf(&b, " t%d", i)
+	}
+	for i := range 120 {
+		fmt.Fprintf(&b, "\nt%d: t%d t%d t%d ; @echo t%d", i, i+1, i+2, i+3, i)
+	}
+	b.WriteString("\nt120 t121 t122:\n")
+	table := commandtest.Table{Setup: []string{"f t120 x", "f t121 x", "f t122 x", "f goal x", "f Makefile " + b.String()}}
+	if r := table.Sandbox(t, commands(), []string{"make", "-r"}, ""); r.Stdout != "make: Nothing to be done for 'all'.\n" {
+		t.Errorf("%q %q", r.Stdout, r.Stderr)
+	}
 }
 
 // Makefiles that would run away end with a message.

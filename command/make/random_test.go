@@ -13,7 +13,7 @@ import (
 // Makefiles with random prerequisites, on files of random ages.
 func TestRandom(t *testing.T) {
 	r := rand.New(rand.NewSource(12))
-	for range 40 {
+	for range 20 {
 		names := []string{}
 		for i := range 12 {
 			names = append(names, fmt.Sprintf("f%d", i))

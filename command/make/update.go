@@ -17,25 +17,35 @@ const (
 
 // work is what is known of a target while it is brought up to date.
 type work struct {
-	state     outcome
-	begun     bool // its rule has been looked for
-	visiting  bool
-	job       *job
-	checked   bool
-	exists    bool
-	time      time.Time
-	fresh     bool // it counts as newer than everything
-	path      string
-	made      bool // its recipe ran, or would have
-	vars1     *frame
-	cyclic    map[string]bool
-	newer     []string // prerequisites that are a reason to make it
-	complain  bool
-	grouped   bool // made by the recipe of another target
-	reason    string
-	remade    bool
-	intermade bool
-	isTop     bool // it was asked for
+	state      outcome
+	begun      bool // its rule has been looked for
+	visiting   bool
+	peeked     peeked
+	considered int // the pass in which it was found to be waiting
+	job        *job
+	checked    bool
+	exists     bool
+	time       time.Time
+	fresh      bool // it counts as newer than everything
+	path       string
+	made       bool // its recipe ran, or would have
+	vars1      *frame
+	cyclic     map[string]bool
+	newer      []string // prerequisites that are a reason to make it
+	complain   bool
+	grouped    bool // made by the recipe of another target
+	reason     string
+	remade     bool
+	intermade  bool
+	isTop      bool // it was asked for
+}
+
+// peeked is what peek found out about an intermediate file.
+type peeked struct {
+	by      *target
+	pass    int
+	newer   bool
+	outcome outcome
 }
 
 // exists reports whether there is a file, and remembers nothing.
@@ -78,7 +88,7 @@ func (m *maker) update(t *target, by *target, depth int) outcome {
 	if t.state != waiting {
 		return t.state
 	}
-	if t.job != nil {
+	if t.job != nil || t.considered == m.pass {
 		return waiting
 	}
 	if m.oldFiles[t.name] {
@@ -98,7 +108,11 @@ func (m *maker) update(t *target, by *target, depth int) outcome {
 	if !t.begun {
 		m.begin(t, by)
 	}
-	return m.consider(t, by, depth)
+	o := m.consider(t, by, depth)
+	if o == waiting {
+		t.considered = m.pass
+	}
+	return o
 }
 
 // updateDouble updates each of a target's double-colon rules.
@@ -296,8 +310,15 @@ func (m *maker) peek(x, t *target, depth int) (newer bool, o outcome) {
 	if x.visiting || depth > maxChain {
 		return false, good
 	}
+	if x.peeked.by == t && x.peeked.pass == m.pass {
+		return x.peeked.newer, x.peeked.outcome
+	}
+	m.step()
 	x.visiting = true
-	defer func() { x.visiting = false }()
+	defer func() {
+		x.visiting = false
+		x.peeked = peeked{t, m.pass, newer, o}
+	}()
 	newer = x.exists && after(x, t)
 	for _, d := range x.deps {
 		y := m.target(d.name)
@@ -416,6 +437,7 @@ func (m *maker) goals(names []string) int {
 	}
 	current := 0
 	for {
+		m.pass++
 		pending := false
 		for i := current; i < len(list); i++ {
 			t := list[i]
