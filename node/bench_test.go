@@ -139,3 +139,32 @@ func BenchmarkCode(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkForkCode forks a sandbox whose interpreter has state, and runs a text in the fork.
+func BenchmarkForkCode(b *testing.B) {
+	for _, language := range languages() {
+		b.Run(language, func(b *testing.B) {
+			h, start := hostWith(b, language)
+			id := start()
+			text := map[string]string{api.Python: "state = list(range(100_000))", api.JavaScript: "state = [...Array(100_000).keys()]; undefined"}[language]
+			if _, err := h.Code(ctx, id, node.Code{Text: text, Language: language}); err != nil {
+				b.Fatal(err)
+			}
+			text = map[string]string{api.Python: "len(state)", api.JavaScript: "state.length"}[language]
+			n := 0
+			for b.Loop() {
+				n++
+				child := fmt.Sprintf("c-%d", n)
+				if _, err := h.Fork(ctx, id, node.Fork{IDs: []string{child}, Epoch: 1}); err != nil {
+					b.Fatal(err)
+				}
+				if r, err := h.Code(ctx, child, node.Code{Text: text, Default: language}); err != nil || r.Result != "100000" {
+					b.Fatal(r, err)
+				}
+				if err := h.End(ctx, child); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -283,6 +283,7 @@ func (n *Node) resume(ctx context.Context, id string, epoch uint64, claim *Claim
 		return nil, err
 	}
 	s.begin(ctx)
+	s.before.Memory = 0 // what was on the disk it shares with nobody
 	if err := n.add(s); err != nil {
 		s.asleep = true // still
 		return nil, errors.Join(err, s.drop(context.WithoutCancel(ctx)), cut.Close(ctx))

@@ -138,7 +138,8 @@ type Mounted struct {
 	Bucket string // empty for one in memory
 }
 
-// Status tells of a sandbox.
+// Status tells of a sandbox. What it used counts from its start or last wake. MemoryShared is what it had when it started from an
+// image or as a fork; that it has written to some of it since doesn't show.
 type Status struct {
 	ID                    string
 	Epoch                 uint64

@@ -172,6 +172,7 @@ func testPython(t *tester) {
 	fails("exit('bye')", 1, "bye\n")
 	fails("raise SystemExit(257)", 1)
 	fails("input()", 1, "EOFError")
+	py("import os; os.read(0, 100)", "b''\n")
 	fails("raise KeyboardInterrupt", 130, "KeyboardInterrupt")
 	fails("def r(): r()\nr()", 1, "RecursionError")
 	py("x", "3\n")
@@ -348,6 +349,9 @@ func testWarm(t *tester) {
 		}
 		if list, err := t.Host.Processes(ctx, one); err != nil || len(list) != 0 {
 			t.Errorf("%v, %v", list, err)
+		}
+		if s := t.status(two); s.MemoryShared < 1<<20 || s.Memory > s.MemoryShared || s.CPU == 0 {
+			t.Errorf("%s: %+v", language, s)
 		}
 		// Another workspace instead of the image's.
 		_, err := t.Store.Create(ctx, "other-"+language, bucketOptions)
