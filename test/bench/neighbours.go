@@ -29,7 +29,7 @@ func neighbours(b *bench) error {
 		}
 		return nil
 	}
-	alone, err := measure(500, command)
+	alone, err := measure(2000, command)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func neighbours(b *bench) error {
 			return err
 		}
 		time.Sleep(300 * time.Millisecond)
-		with, err := measure(200, command)
+		with, err := measure(2000, command)
 		if err != nil {
 			return err
 		}
