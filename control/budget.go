@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"agentrun.dev/api"
@@ -43,7 +44,7 @@ func usedUp(b *api.Budget, u *api.SandboxUsage) string {
 	return ""
 }
 
-// admit makes sure that an owner and a pool may have more sandboxes. Until release they count as if they ran.
+// admit makes sure that an owner and a pool may have more sandboxes. Until release, which may be called again, they count as if they ran.
 func (c *Control) admit(ctx context.Context, op, owner string, p *pool, more int) (release func(), err error) {
 	budgets, err := c.budgets(ctx, owner)
 	if err != nil {
@@ -73,13 +74,13 @@ func (c *Control) admit(ctx context.Context, op, owner string, p *pool, more int
 		}
 		c.admittedTo[pool] += more
 	}
-	c.admitted[owner] += more
-	return func() {
+	count(c.admitted, owner, more)
+	return sync.OnceFunc(func() {
 		c.admitMu.Lock()
 		defer c.admitMu.Unlock()
 		count(c.admitted, owner, -more)
 		count(c.admittedTo, pool, -more)
-	}, nil
+	}), nil
 }
 
 // coming counts sandboxes of a principal that are being made. The caller holds admitMu.

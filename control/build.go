@@ -144,6 +144,10 @@ func (c *Control) runBuilds(ctx context.Context) {
 func (c *Control) build(ctx context.Context, v *api.Template) {
 	image, k := imageOf(v.Name, v.Version), versionKey(v.Name, v.Version)
 	p, err := c.place(placing{engine: v.Spec.Engine})
+	if errs.Is(err, errs.Unsupported) {
+		c.built(ctx, v, nil, err)
+		return
+	}
 	if err != nil {
 		c.builds.put(image, c.clock.since()+time.Second) // perhaps there is a node then
 		return
@@ -174,18 +178,24 @@ func (c *Control) build(ctx context.Context, v *api.Template) {
 		c.o.Log.Warn("build failed, will be tried again", "image", image, "err", err)
 		return
 	}
-	done := started
+	c.built(ctx, &started, p, err)
+}
+
+// built records what came of a build on a node, if it came to that.
+func (c *Control) built(ctx context.Context, v *api.Template, p *peer, err error) {
+	image, k := imageOf(v.Name, v.Version), versionKey(v.Name, v.Version)
+	done := *v
 	done.Built = c.clock.now()
-	t = new(txn)
-	e := api.Event{Kind: api.EventBuilt, Template: v.Name, Node: p.name, Owner: v.Owner, Text: fmt.Sprintf("version %d is ready", v.Version)}
+	t := new(txn)
+	e := api.Event{Kind: api.EventBuilt, Template: v.Name, Owner: v.Owner, Text: fmt.Sprintf("version %d is ready", v.Version)}
 	if err != nil {
 		done.State, done.Error, e.Text = api.BuildFailed, cut(err.Error(), 4096), fmt.Sprintf("version %d failed: %s", v.Version, cut(err.Error(), 500))
 		e.Data = map[string]string{"error": cut(err.Error(), 500)}
 	} else {
-		done.State, done.Progress = api.BuildReady, 1
+		done.State, done.Progress, e.Node = api.BuildReady, 1, p.name
 		p.hold(image, true)
 	}
-	c.versions.set(c, t, k, &started, &done)
+	c.versions.set(c, t, k, v, &done)
 	t.event(e)
 	if err := c.commit(ctx, t); err != nil {
 		c.builds.put(image, c.clock.since()+time.Second)

@@ -30,7 +30,8 @@ type order struct {
 	also func(t *txn, r *record)
 	slot *slot // of an idempotency key
 	// audited returns once the decision that the caller may is in the audit log.
-	audited func(context.Context) error
+	audited  func(context.Context) error
+	admitted func() // it counts by itself
 }
 
 // CreateSandbox makes a sandbox, or takes a warm one.
@@ -188,6 +189,7 @@ func (c *Control) obtain(ctx context.Context, o *order) (_ *box, err error) {
 		return nil, err
 	}
 	defer release()
+	o.admitted = release
 	if o.pool != nil {
 		defer c.kick() // the pool is one short
 		image := imageOf(o.template.Name, o.template.Version)
@@ -258,6 +260,9 @@ func (o *order) settle(t *txn, r *record) {
 		o.also(t, r)
 	}
 	o.slot.record(t, r.ID)
+	if r.State == api.StateStarting {
+		t.then = append(t.then, o.admitted)
+	}
 }
 
 // claimWarm gives a warm sandbox to an order: the record and the node at the same time. If only one of them worked, the sandbox is
@@ -298,6 +303,9 @@ func (c *Control) claimWarm(ctx context.Context, b *box, o *order) (again bool, 
 	}()
 	err = c.commit(ctx, t)
 	recorded := time.Since(start)
+	if err == nil {
+		o.admitted()
+	}
 	audited := o.audited(ctx)
 	hostErr := <-activated
 	switch {

@@ -59,6 +59,9 @@ func (c *Control) keyOf(ctx context.Context, b *box) (*access.Key, error) {
 			continue
 		}
 		i, err := c.o.Store.Info(ctx, v.Bucket)
+		if p := c.peer(r.Node); errs.Is(err, errs.NotFound) && p != nil && !p.local {
+			return nil, errs.Msg(errs.Unsupported, op, b.id, "its buckets are on the node "+r.Node+", which has a store of its own")
+		}
 		if err != nil {
 			return nil, err
 		}

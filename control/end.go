@@ -105,8 +105,9 @@ func (c *Control) ended(ctx context.Context, b *box) error {
 		n.State, kind = api.StateFailed, api.EventFailed
 	}
 	t := new(txn)
-	c.set(t, b, n)
 	c.leaveAll(t, n)
+	n.Conversations = nil
+	c.set(t, b, n)
 	c.charge(t, b, n, true)
 	t.event(n.event(kind, n.Reason))
 	if err := c.commit(ctx, t); err != nil {

@@ -98,7 +98,8 @@ type forking struct {
 	spec  *api.ForkSpec
 	slot  *slot
 	// audited returns once the decision that the caller may is in the audit log; nil: it is.
-	audited func(context.Context) error
+	audited  func(context.Context) error
+	admitted func() // the children count by themselves
 }
 
 // fork makes the copies: recorded, done, recorded.
@@ -130,6 +131,7 @@ func (c *Control) fork(ctx context.Context, b *box, w forking) (*fork, error) {
 	if rec := c.nodes.get(p.name); rec != nil && p.full(c, w.Count) {
 		return nil, errs.Msg(errs.Limit, w.op, b.id, "its node has as many sandboxes as it may").WithHint("end those that aren't needed any more")
 	}
+	w.admitted = release
 	return c.forkOn(ctx, p, b, parent, w)
 }
 
@@ -247,6 +249,7 @@ func (c *Control) forkOn(ctx context.Context, p *peer, b *box, parent *record, w
 		}
 		return nil, err
 	}
+	w.admitted()
 	if w.audited != nil {
 		if err := w.audited(ctx); err != nil {
 			c.forkFailed(ctx, f, boxes, err)
@@ -358,6 +361,11 @@ func (c *Control) PutFork(ctx context.Context, who *access.Caller, name string, 
 	if f.Replicas < 1 || f.Replicas > api.MaxForks {
 		return nil, invalid(op, name, "replicas is %d: want 1 to %d", f.Replicas, api.MaxForks)
 	}
+	leave, err := c.requests.enter(ctx, "fork/"+name)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	if was := c.forks.get(name); was != nil {
 		if err := c.allow(ctx, who, access.SandboxGet, forkThing(was)); err != nil {
 			return nil, err

@@ -134,6 +134,7 @@ func (c *Control) wakeUp(ctx context.Context, b *box) error {
 	if err := c.record(ctx, b, n); err != nil {
 		return err
 	}
+	release()
 	if err := c.resume(ctx, p, b); err != nil {
 		return err
 	}

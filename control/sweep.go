@@ -70,8 +70,13 @@ func (c *Control) forgetEnded(ctx context.Context) error {
 		}
 		t.b.Delete(key(kindEnded, id))
 		t.b.Delete(key(kindUsage, id))
-		if a := c.aliases.get(id); a != nil {
-			c.aliases.set(c, t, id, a, nil)
+		if c.aliases.get(id) != nil {
+			continue // its id leads to another
+		}
+		for _, old := range c.formerly(id) { // ids that led to this one lead nowhere
+			if a := c.aliases.get(old); a != nil {
+				c.aliases.set(c, t, old, a, nil)
+			}
 		}
 	}
 	return c.commit(ctx, t)

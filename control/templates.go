@@ -428,6 +428,11 @@ func (c *Control) wants(image string) bool {
 	if !ok || err != nil {
 		return true // not ours to judge
 	}
+	for _, b := range c.index.list() { // after a crash of their node they start from it again
+		if b.rec.Load().Image == image {
+			return true
+		}
+	}
 	v := c.versions.get(versionKey(name, version))
 	if v == nil {
 		return false
