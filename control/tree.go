@@ -34,6 +34,7 @@ func (c *Control) Tree(ctx context.Context, who *access.Caller, id string, fromR
 		}
 	}
 	members[r.ID] = r
+	c.measureAll(ctx, members)
 	below := map[string][]string{}
 	for k, m := range members {
 		if parent := c.resolved(m.Parent); parent != "" && parent != k && k != top {

@@ -183,6 +183,41 @@ func (c *Control) measure(ctx context.Context, p *peer, b *box) {
 	}
 }
 
+// measureMost bounds the sandboxes whose storage is measured for one answer; it costs more than the rest.
+const measureMost = 50
+
+// measureAll samples sandboxes that run, now.
+func (c *Control) measureAll(ctx context.Context, members map[string]*record) {
+	now, later := c.clock.now(), c.clock.since()+storageEvery
+	asked := map[*peer]bool{}
+	for id, r := range members {
+		p, err := c.hostOf("", r)
+		if err != nil || r.State != api.StateRunning {
+			continue
+		}
+		if b := c.box(id); b != nil && len(members) <= measureMost {
+			c.sampleStorage(ctx, p, b, r, later)
+		}
+		if asked[p] {
+			continue
+		}
+		asked[p] = true
+		list, err := p.host.Status(ctx)
+		if err != nil {
+			continue
+		}
+		for i := range list {
+			b, m := c.box(list[i].ID), members[list[i].ID]
+			if b == nil || m == nil {
+				continue
+			}
+			b.mu.Lock()
+			b.meter.sampled(&list[i], m, now)
+			b.mu.Unlock()
+		}
+	}
+}
+
 // chargeNow records what a sandbox used since it was last recorded. The caller has its turn.
 func (c *Control) chargeNow(ctx context.Context, b *box) {
 	t := new(txn)
