@@ -304,7 +304,7 @@ func (n *Node) warm(ctx context.Context, im *image) (err error) {
 	}
 	short, cancel := context.WithTimeout(ctx, freezeTimeout)
 	defer cancel()
-	warm, cut, err := s.capture(short, s.id[:18]+"-warm", engine.FreezeOptions{})
+	warm, cut, err := s.capture(short, "warm-"+s.id[19:], engine.FreezeOptions{})
 	if err != nil {
 		return err
 	}
