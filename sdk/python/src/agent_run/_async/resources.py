@@ -16,6 +16,9 @@ from . import _io
 from .transport import AsyncStream, AsyncTransport
 
 
+_FIRST_LINE = 3600.0  # seconds that a build may take before it says anything
+
+
 class AsyncResource:
     """One kind of thing."""
 
@@ -83,7 +86,7 @@ class AsyncTemplates(AsyncResource):
     async def log(self, name: str, *, version: Optional[int] = None, follow: bool = False) -> AsyncStream[BuildLine]:
         """Returns the lines of a build's log, to be iterated; with follow until the build has ended."""
         answer = await self._transport.send("GET", self._path(name, "log"), query={"version": version, "follow": follow}, accept=_wire.SSE,
-                                            endless=True)
+                                            endless=True, timeout=_FIRST_LINE)
         return AsyncStream(self._transport, answer, _build_line)
 
     async def wait(self, name: str, *, version: Optional[int] = None, timeout: float = 600.0,

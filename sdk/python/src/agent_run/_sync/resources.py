@@ -17,6 +17,9 @@ from . import _io
 from .transport import Stream, Transport
 
 
+_FIRST_LINE = 3600.0  # seconds that a build may take before it says anything
+
+
 class Resource:
     """One kind of thing."""
 
@@ -84,7 +87,7 @@ class Templates(Resource):
     def log(self, name: str, *, version: Optional[int] = None, follow: bool = False) -> Stream[BuildLine]:
         """Returns the lines of a build's log, to be iterated; with follow until the build has ended."""
         answer = self._transport.send("GET", self._path(name, "log"), query={"version": version, "follow": follow}, accept=_wire.SSE,
-                                            endless=True)
+                                            endless=True, timeout=_FIRST_LINE)
         return Stream(self._transport, answer, _build_line)
 
     def wait(self, name: str, *, version: Optional[int] = None, timeout: float = 600.0,

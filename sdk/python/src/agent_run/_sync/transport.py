@@ -90,7 +90,8 @@ class Transport:
             sent["Idempotency-Key"] = key or str(uuid.uuid4())
         if again is None:
             again = key is not None or method not in ("POST", "PATCH")
-        limits = self.timeouts(max(self.timeout, 4 * HEARTBEAT) if endless else self.timeout if timeout is None else timeout)
+        read = self.timeout if timeout is None else timeout
+        limits = self.timeouts(max(read, 4 * HEARTBEAT) if endless else read)
         attempt = 0
         while True:
             attempt += 1
