@@ -43,6 +43,7 @@ var shellScripts = []struct {
 	{"read of 100,000 lines", `while IFS= read -r l; do n=$l; done < big`, true},
 	{"mapfile of 100,000 lines", `mapfile -t a < big`, true},
 	{"grep -r in 100 files, 8 MB", `grep -r key97 tree | wc -l`, false},
+	{"grep -E without a literal, 100,000 lines", `grep -cE '[a-z]{3}[0-9]{4}|([xyz][0-9]+)+,' big || :`, false},
 	{"sort -n, 100,000 lines", `sort -n big | tail -n 1`, false},
 	{"sort | uniq -c, 100,000 lines", `cut -d' ' -f7 big | sort | uniq -c | sort -rn | head -n 1`, false},
 	{"sed, 100,000 lines", `sed -E 's/key([0-9]+)/k<\1>/g; /line 5/d' big | wc -l`, false},
