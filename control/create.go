@@ -429,6 +429,9 @@ func (c *Control) ran(ctx context.Context, b *box, running *node.Running, also f
 	if r.claimed() {
 		r.State = api.StateRunning
 		r.Expires = r.Started.Add(seconds(r.Lease.Duration))
+		if r.Pool != "" { // from a pool that was empty
+			t.event(r.event(api.EventClaimed, ""))
+		}
 		t.event(r.event(api.EventStarted, ""))
 	}
 	c.set(t, b, r)
