@@ -309,6 +309,12 @@ func (x *session) send(frame []byte) error {
 	return x.conn.Write(ctx, websocket.MessageBinary, frame)
 }
 
+// emit sends output of a stream.
+func (x *session) emit(stream byte, b []byte) error {
+	_, err := x.output(stream).Write(b)
+	return err
+}
+
 // Read is the command's standard input. What was taken is granted to the client again.
 func (x *session) Read(p []byte) (int, error) {
 	n, grant, err := x.stdin.read(p)
@@ -455,6 +461,13 @@ func (i *input) end() {
 	defer i.mu.Unlock()
 	i.ended = true
 	i.more.Broadcast()
+}
+
+// saidEnd reports whether the client said that nothing follows.
+func (i *input) saidEnd() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.ended
 }
 
 // close drops what nobody will read.

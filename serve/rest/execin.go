@@ -2,8 +2,6 @@ package rest
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -124,61 +122,31 @@ func (s *server) codeIn(ctx context.Context, u *control.Session, x *session, e *
 	return status, nil
 }
 
-// commandIn runs a command, or takes one up.
+// commandIn runs a command, or takes one up. What is taken up, or is to be kept, goes on when the client goes.
 func (s *server) commandIn(ctx context.Context, u *control.Session, x *session, e *api.Exec) (int, error) {
-	stdout, stderr := io.Writer(x.output(api.Stdout)), io.Writer(x.output(api.Stderr))
-	if e.Keep {
-		stdout, stderr = &leaving{w: stdout}, &leaving{w: stderr}
-	}
-	c := engine.Cmd{Args: e.Args, Env: e.Env, Dir: e.Dir, Root: e.Root, Stdin: x, Stdout: stdout, Stderr: stderr, Keep: e.Keep}
+	c := engine.Cmd{Args: e.Args, Env: e.Env, Dir: e.Dir, Root: e.Root, Keep: e.Keep}
 	if e.TTY != nil {
 		c.TTY = &engine.Size{Cols: e.TTY.Cols, Rows: e.TTY.Rows}
 	}
-	start := func() (engine.Process, error) { return u.Exec(ctx, c) }
-	if e.Attach != 0 {
-		start = func() (engine.Process, error) { return u.Attach(ctx, e.Attach, c) }
+	if e.Keep || e.Attach != 0 {
+		return s.keepIn(ctx, u, x, e, c)
 	}
-	p, err := start()
+	c.Stdin, c.Stdout, c.Stderr = x, x.output(api.Stdout), x.output(api.Stderr)
+	defer x.stdin.close()
+	p, err := u.Exec(ctx, c)
 	if err != nil {
-		x.stdin.close()
 		return 0, err
 	}
-	if err := x.control(ctx, api.Control{Pid: p.Pid()}); err != nil && !e.Keep {
-		ctx, cancel := context.WithCancel(ctx)
-		cancel()
-		_, _ = p.Wait(ctx)
-		return 0, errs.New(errs.Canceled, "exec", fmt.Sprint(p.Pid()), err)
+	ended := make(chan struct{})
+	defer close(ended)
+	if x.control(ctx, api.Control{Pid: p.Pid()}) == nil { // else the client has gone, which ctx tells, too
+		go x.forward(p, ended)
 	}
-	type end struct {
-		status int
-		err    error
-	}
-	ended := make(chan end, 1)
-	waiting := ctx
-	if e.Keep {
-		waiting = context.WithoutCancel(ctx)
-	}
-	go func() { // owned by this function, or by the command that is kept
-		status, err := p.Wait(waiting)
-		ended <- end{status, err}
-	}()
-	stopped := make(chan struct{})
-	defer close(stopped)
-	go x.forward(p, stopped)
-	defer x.stdin.close()
-	if e.Keep {
-		select {
-		case last := <-ended:
-			return last.status & 0xff, last.err
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		}
-	}
-	last := <-ended
+	status, err := p.Wait(ctx)
 	if cause := context.Cause(ctx); cause != nil {
 		return 0, cause
 	}
-	return last.status & 0xff, last.err
+	return status & 0xff, err
 }
 
 // forward passes signals and sizes on until the command has ended.
@@ -193,19 +161,4 @@ func (x *session) forward(p engine.Process, ended <-chan struct{}) {
 			return
 		}
 	}
-}
-
-// leaving writes to a client until that goes, and to nobody then.
-type leaving struct {
-	w    io.Writer
-	gone bool
-}
-
-func (l *leaving) Write(b []byte) (int, error) {
-	if !l.gone {
-		if _, err := l.w.Write(b); err != nil {
-			l.gone = true
-		}
-	}
-	return len(b), nil
 }

@@ -69,6 +69,7 @@ type server struct {
 	execs    chan struct{} // one token for each running command over buckets
 	runs     chan struct{} // one token for each running command in a sandbox of the service
 	held     held
+	kept     kept
 	shapes   *shapes
 	table    []route
 	routes   *http.ServeMux

@@ -55,7 +55,7 @@ func (s *server) runIn(w http.ResponseWriter, r *request) error {
 	}
 	defer u.Close()
 	if in.Background {
-		res, err := job.start(r.Context(), u)
+		res, err := s.background(r.Context(), u, job)
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func newJob(in *api.Run, longest time.Duration) (*job, error) {
 		if in.Session != "" {
 			return bad("session", "what runs in the background has none")
 		}
-		j.cmd = engine.Cmd{Args: background(in), Env: env, Dir: in.Dir, Root: in.Root, Keep: true}
+		j.cmd = engine.Cmd{Args: inBackground(in), Env: env, Dir: in.Dir, Root: in.Root, Keep: true}
 	case in.Code != "" && in.Root:
 		// Interpreters of sessions run as the sandbox's user.
 		if in.Language != "" && in.Language != api.Shell || in.Session != "" {
@@ -194,9 +194,9 @@ func checkText(code, language, session string) error {
 	return nil
 }
 
-// background makes a command of what is to run in the background. Text without a language is the shell's there: what is started
+// inBackground makes a command of what is to run in the background. Text without a language is the shell's there: what is started
 // so is a server, not a question.
-func background(in *api.Run) []string {
+func inBackground(in *api.Run) []string {
 	args := in.Args
 	switch {
 	case in.Code == "":
@@ -226,20 +226,18 @@ func environment(m map[string]string) ([]string, error) {
 	return env, nil
 }
 
-// start starts a command that goes on by itself.
-func (j *job) start(ctx context.Context, u *control.Session) (*api.RunResult, error) {
+// background starts a command that goes on by itself.
+func (s *server) background(ctx context.Context, u *control.Session, j *job) (*api.RunResult, error) {
 	c := j.cmd
 	if j.stdin != "" {
 		c.Stdin = strings.NewReader(j.stdin)
 	}
 	begun := time.Now()
-	p, err := u.Exec(ctx, c)
+	k, err := s.kept.start(&s.held, u.Sandbox.ID, nil, c, func(c engine.Cmd) (engine.Process, error) { return u.Exec(ctx, c) })
 	if err != nil {
 		return nil, err
 	}
-	// It ends by itself, with its sandbox, or with the node: whoever waits for it then only takes note.
-	go func() { _, _ = p.Wait(context.WithoutCancel(ctx)) }()
-	return &api.RunResult{Pid: p.Pid(), Duration: time.Since(begun).Seconds()}, nil
+	return &api.RunResult{Pid: k.p.Pid(), Duration: time.Since(begun).Seconds()}, nil
 }
 
 // run runs to the end. started is told the id of a command's process. When ctx is done first, what runs is killed.

@@ -380,19 +380,53 @@ func TestClientGoes(t *testing.T) {
 		}
 		wait(0)
 	}
+	// What is kept goes on, and another client takes it up: it sees what was written since it began, and types.
 	ctx, cancel := context.WithCancel(t.Context())
-	pid := make(chan int, 1)
-	done := make(chan error, 1)
+	pid, done := make(chan int, 1), make(chan error, 1)
 	go func() {
-		_, err := s.ExecIn(ctx, "one", api.Exec{Args: []string{"sh", "-c", "echo before; exec sleep 1000"}, Keep: true}, client.Streams{Started: func(n int) { pid <- n }})
+		_, err := s.ExecIn(ctx, "one", api.Exec{Args: []string{"sh", "-c", "echo before; read x; echo got $x; exit 7"}, Keep: true},
+			client.Streams{Stdin: nothing{ctx}, Started: func(n int) { pid <- n }})
 		done <- err
 	}()
 	n := <-pid
+	if _, err := s.ExecIn(t.Context(), "one", api.Exec{Attach: n}, client.Streams{}); !errs.Is(err, errs.Exists) {
+		t.Errorf("a second client: %v", err)
+	}
 	cancel()
 	<-done
 	wait(1)
-	if err := s.Signal(t.Context(), "one", n, "KILL"); err != nil {
-		t.Error(err)
+	var out bytes.Buffer
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		status, err := s.ExecIn(t.Context(), "one", api.Exec{Attach: n}, client.Streams{Stdin: strings.NewReader("typed\n"), Stdout: &out})
+		if errs.Is(err, errs.Exists) && time.Now().Before(end) {
+			continue // that the first one has gone isn't known yet
+		}
+		if err != nil || status != 7 || out.String() != "before\ngot typed\n" {
+			t.Errorf("taken up: %d, %v, %q", status, err, &out)
+		}
+		break
 	}
 	wait(0)
+	res, err := s.Run(t.Context(), "one", api.Run{Code: "echo begun; sleep 1000", Background: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := s.ExecIn(t.Context(), "one", api.Exec{Attach: res.Pid}, client.Streams{Stdout: writerFunc(func(b []byte) (int, error) {
+		if string(b) != "begun\n" {
+			t.Errorf("it wrote %q", b)
+		}
+		return len(b), s.Signal(t.Context(), "one", res.Pid, "KILL")
+	})})
+	if err != nil || status != 137 {
+		t.Errorf("from the background: %d, %v", status, err)
+	}
+	wait(0)
+}
+
+// nothing is an input on which nothing comes.
+type nothing struct{ ctx context.Context }
+
+func (n nothing) Read([]byte) (int, error) {
+	<-n.ctx.Done()
+	return 0, io.EOF
 }
