@@ -26,7 +26,7 @@ import (
 // world is a server over memory, and a root client of it.
 type world struct {
 	*client.Client
-	t     *testing.T
+	t     testing.TB
 	store *bucket.Store
 	keys  *access.Keys
 	url   string

@@ -31,7 +31,7 @@ type service struct {
 	guard   *access.Guard
 }
 
-func newService(t *testing.T, o rest.Options) *service {
+func newService(t testing.TB, o rest.Options) *service {
 	t.Helper()
 	kv := records.New()
 	store, err := bucket.Open(t.Context(), bucket.Options{KV: kv, Blobs: blobs.New(blobs.Options{})})
@@ -138,7 +138,7 @@ func (s *service) do(method, path, body string, header ...string) *http.Response
 	return resp
 }
 
-func body(t *testing.T, r *http.Response) string {
+func body(t testing.TB, r *http.Response) string {
 	t.Helper()
 	defer r.Body.Close()
 	b, err := io.ReadAll(r.Body)
