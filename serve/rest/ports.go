@@ -39,6 +39,7 @@ func (s *server) ports(next http.Handler) http.Handler {
 			return
 		}
 		s.handle(func(w http.ResponseWriter, r *request) error {
+			r.Pattern = s.portRoute().pattern // for the log: it didn't come by the mux
 			if s.Control == nil {
 				return errs.Msg(errs.Unsupported, "connect", "", "this server has no sandbox service")
 			}
