@@ -44,7 +44,8 @@ type watcher struct {
 	full      bool            // there were too many
 }
 
-// Watch implements Files. ready is called once the first look is done. errs.Unavailable tells that the sandbox has ended.
+// Watch implements Files. ready is called once the first look is done. errs.Canceled is ctx's end, errs.Unavailable the
+// sandbox's.
 func (f *files) Watch(ctx context.Context, p string, recursive bool, ready func(), event func(api.FileEvent) error) error {
 	const op = "watch"
 	p, err := f.begin(ctx, op, p)
@@ -63,7 +64,7 @@ func (f *files) Watch(ctx context.Context, p string, recursive bool, ready func(
 	begun := time.Now()
 	last, err := w.look(ctx)
 	if err != nil {
-		return done(ctx, fail(op, p, err))
+		return fail(op, p, err)
 	}
 	ready()
 	if w.full {
@@ -77,7 +78,7 @@ func (f *files) Watch(ctx context.Context, p string, recursive bool, ready func(
 		timer.Reset(min(max(time.Since(begun)*lookShare, lookFirst), lookLast))
 		select {
 		case <-ctx.Done():
-			return nil
+			return errs.New(errs.Canceled, op, p, ctx.Err())
 		case <-f.s.done:
 			return errs.Msg(errs.Unavailable, op, f.s.id, "the sandbox has ended")
 		case <-timer.C:
@@ -86,7 +87,7 @@ func (f *files) Watch(ctx context.Context, p string, recursive bool, ready func(
 		was := w.full
 		now, err := w.look(ctx)
 		if err != nil {
-			return done(ctx, fail(op, p, err))
+			return fail(op, p, err)
 		}
 		list := changes(last, now)
 		took := time.Since(begun)
@@ -100,14 +101,6 @@ func (f *files) Watch(ctx context.Context, p string, recursive bool, ready func(
 		}
 		begun = time.Now().Add(-took) // a slow client isn't a slow look
 	}
-}
-
-// done is nil once nobody wants to know any more.
-func done(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // look notes what is there. What can't be looked at isn't.

@@ -250,9 +250,7 @@ func testWatch(t *tester) {
 	t.sh(id, "rm -r d", "")
 	expect(at("remove", "d/new"), at("remove", "d/x"), at("remove", "d"))
 	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("the watch ended: %v", err)
-	}
+	t.kind("the end of the watch", <-ended, errs.Canceled)
 	t.kind("watch nothing", f.Watch(ctx, "nothing", false, func() {}, nil), errs.NotFound)
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"connectrpc.com/connect"
 
@@ -204,7 +205,9 @@ func (c *Client) Dial(ctx context.Context, id string, port int) (net.Conn, error
 			if err != nil {
 				return
 			}
-			if _, err := far.Write(m.GetData()); err != nil {
+			if len(m.GetData()) == 0 { // nothing more comes; what is written still goes
+				far.Close()
+			} else if _, err := far.Write(m.GetData()); err != nil {
 				cancel()
 				return
 			}
@@ -258,6 +261,9 @@ type files struct {
 }
 
 func (f *files) Stat(ctx context.Context, path string) (*api.FileInfo, error) {
+	if err := utf8Path("stat", path); err != nil {
+		return nil, err
+	}
 	m, err := unary(ctx, "stat", path, f.c.c.Stat, &pb.FileRequest{Id: f.id, Path: path})
 	if err != nil {
 		return nil, err
@@ -266,6 +272,9 @@ func (f *files) Stat(ctx context.Context, path string) (*api.FileInfo, error) {
 }
 
 func (f *files) List(ctx context.Context, path string, depth, limit int, after string) ([]api.FileInfo, bool, error) {
+	if err := utf8Path("list", path, after); err != nil {
+		return nil, false, err
+	}
 	m, err := unary(ctx, "list", path, f.c.c.List, &pb.ListRequest{Id: f.id, Path: path, Depth: int32(depth), Limit: int32(limit), After: after})
 	return each(m.GetFiles(), func(i *pb.FileInfo) api.FileInfo { return *fileIn(i) }), m.GetMore(), err
 }
@@ -301,6 +310,9 @@ func (d *download) Close() error {
 }
 
 func (f *files) Open(ctx context.Context, path string, offset int64) (io.ReadCloser, *api.FileInfo, error) {
+	if err := utf8Path("open", path); err != nil {
+		return nil, nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	stream, err := f.c.c.Open(ctx, connect.NewRequest(&pb.OpenRequest{Id: f.id, Path: path, Offset: offset}))
 	if err != nil {
@@ -321,6 +333,9 @@ func (f *files) Open(ctx context.Context, path string, offset int64) (io.ReadClo
 }
 
 func (f *files) Write(ctx context.Context, path string, mode uint32, r io.Reader) (*api.FileInfo, error) {
+	if err := utf8Path("write", path); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream := f.c.c.Write(ctx)
@@ -348,21 +363,33 @@ func (f *files) Write(ctx context.Context, path string, mode uint32, r io.Reader
 }
 
 func (f *files) Mkdir(ctx context.Context, path string, mode uint32) error {
+	if err := utf8Path("mkdir", path); err != nil {
+		return err
+	}
 	_, err := unary(ctx, "mkdir", path, f.c.c.Mkdir, &pb.FileRequest{Id: f.id, Path: path, Mode: mode})
 	return err
 }
 
 func (f *files) Remove(ctx context.Context, path string, recursive bool) error {
+	if err := utf8Path("remove", path); err != nil {
+		return err
+	}
 	_, err := unary(ctx, "remove", path, f.c.c.Remove, &pb.RemoveRequest{Id: f.id, Path: path, Recursive: recursive})
 	return err
 }
 
 func (f *files) Move(ctx context.Context, from, to string) error {
+	if err := utf8Path("move", from, to); err != nil {
+		return err
+	}
 	_, err := unary(ctx, "move", from, f.c.c.Move, &pb.MoveRequest{Id: f.id, From: from, To: to})
 	return err
 }
 
 func (f *files) Watch(ctx context.Context, path string, recursive bool, ready func(), event func(api.FileEvent) error) error {
+	if err := utf8Path("watch", path); err != nil {
+		return err
+	}
 	life, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := f.c.c.Watch(life, connect.NewRequest(&pb.WatchRequest{Id: f.id, Path: path, Recursive: recursive}))
@@ -382,4 +409,14 @@ func (f *files) Watch(ctx context.Context, path string, recursive bool, ready fu
 		}
 	}
 	return fromWire(ctx, "watch", path, stream.Err())
+}
+
+// utf8Path refuses paths that a message can't carry, as the node itself would.
+func utf8Path(op string, paths ...string) error {
+	for _, p := range paths {
+		if !utf8.ValidString(p) {
+			return errs.Msg(errs.Invalid, op, "path", "it isn't UTF-8")
+		}
+	}
+	return nil
 }

@@ -180,7 +180,9 @@ func (s *server) Dial(ctx context.Context, stream *connect.BidiStream[pb.DialInp
 	if err := stream.Send(&pb.DialOutput{What: &pb.DialOutput_Connected{Connected: true}}); err != nil {
 		return err
 	}
+	sent := make(chan struct{})
 	go func() { // ends with the request, at the latest
+		defer close(sent)
 		for {
 			m, err := stream.Receive()
 			if err == nil {
@@ -207,7 +209,17 @@ func (s *server) Dial(ctx context.Context, stream *connect.BidiStream[pb.DialInp
 				return err
 			}
 		}
-		if err != nil { // the end, or whatever ended it: the same to whoever reads a connection
+		if err == io.EOF { // a half of it: what the client sends still goes, until it closes
+			if err := stream.Send(&pb.DialOutput{What: &pb.DialOutput_Data{}}); err != nil {
+				return err
+			}
+			select {
+			case <-sent:
+			case <-ctx.Done():
+			}
+			return nil
+		}
+		if err != nil { // whatever ended it
 			return nil
 		}
 	}
