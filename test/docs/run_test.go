@@ -25,6 +25,9 @@ func TestDocuments(t *testing.T) {
 		if d.path == "docs/cli.md" {
 			continue // generated from the commands' own help; its examples have no buckets to work on
 		}
+		if strings.HasPrefix(d.path, "sdk/") || strings.HasPrefix(d.path, "test/sdk/") {
+			continue // run by test/sdk, where the packages are installed
+		}
 		var todo []*block
 		for _, b := range d.blocks {
 			switch {
