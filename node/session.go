@@ -252,7 +252,7 @@ func (x *session) start(ctx context.Context) error {
 	short, cancel := context.WithTimeout(ctx, beginTime)
 	defer cancel()
 	x.in.write([]byte(driver))
-	if err = x.sync(short, false); err == nil {
+	if _, err = x.do(short, request{begins: true}, nil, nil); err == nil {
 		return nil
 	}
 	x.kill()
@@ -288,6 +288,7 @@ type request struct {
 	Text   *string // nil: only to be answered
 	Auto   bool    // only if it is of the language for sure
 	busy   bool    // the driver may not read at once
+	begins bool    // the interpreter is being started, which may take beginTime: its code may have to be compiled first
 	extra
 }
 
@@ -409,6 +410,9 @@ func (x *session) do(ctx context.Context, r request, stdout, stderr io.Writer) (
 		unread = sync.OnceFunc(x.s.calls.sending.RUnlock)
 		defer unread()
 		slow = time.After(sendTime)
+		if r.begins {
+			slow = nil // the context ends it
+		}
 	}
 	x.in.write(r.encode(x.key.language))
 	var a answer
