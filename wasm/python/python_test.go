@@ -244,7 +244,7 @@ func TestCommandLine(t *testing.T) {
 		{args: "-c|import sys; print(sys.executable, sys.prefix, sys.platform, sys.implementation.name)", out: "/usr/bin/python3 /usr wasi cpython\n"},
 		{args: "-c|import json, sys; print(json.__file__, 'decimal' in sys.modules)", out: "/usr/lib/python3.11/json/__init__.py False\n"},
 		{args: "-c|import socket; socket.create_connection(('10.0.0.1', 80))", err: "network access is denied in this sandbox", status: 1},
-		{args: "-m|http.server", err: "network access is denied in this sandbox", status: 1},
+		{args: "-m|http.server|-b|10.0.0.1", err: "Cannot assign requested address", status: 1},
 		{args: "-c|import ssl; print(ssl.create_default_context().verify_mode)", out: "2\n"},
 		{args: "-c|import ctypes", err: "this interpreter has no ctypes", status: 1},
 		{args: "-c|import multiprocessing; multiprocessing.Pool()", err: "this interpreter has no multiprocessing", status: 1},
