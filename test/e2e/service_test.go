@@ -168,6 +168,21 @@ func TestManifests(t *testing.T) {
 		a.prints(`parallel-attempt-2`, "exec", "agent-session-1", "--", "cat plan.txt")
 		a.prints(`agent-session-1(.|\n)*├─ parallel-attempt-1(.|\n)*└─ parallel-attempt-3`, "sandboxes", "tree", "agent-session-1")
 	})
+	a.step("files in and out", func(a *agentrun) {
+		a.Write("in/a.txt", []byte("one\n"))
+		a.Write("in/deep/b.txt", []byte("two\n"))
+		a.prints(`^copied 2 files, 8 B to agent-session-1:in`, "cp", "-r", "in", "agent-session-1:in")
+		a.prints(`^one\ntwo$`, "exec", "agent-session-1", "--", "cat in/a.txt in/deep/b.txt; chmod 700 in/a.txt; ln -s /etc/passwd in/link")
+		a.prints(`^copied 2 files`, "cp", "-r", "agent-session-1:/workspace/in", "out")
+		if got := string(a.Read("out/deep/b.txt")); got != "two\n" {
+			a.t.Errorf("it came back as %q", got)
+		}
+		a.prints(`^one$`, "cp", "agent-session-1:in/a.txt", "-")
+		a.RunInput("three", a.bin, "cp", "-", "agent-session-1:c.txt")
+		a.prints(`^three$`, "exec", "agent-session-1", "--", "cat c.txt")
+		a.Fails([]string{"no such file"}, a.bin, "cp", "agent-session-1:none", ".")
+		a.Fails([]string{"cp -r"}, a.bin, "cp", "in", "agent-session-1:")
+	})
 	a.step("sleep, and the use that wakes up", func(a *agentrun) {
 		a.prints(`^hibernated agent-session-1$`, "sandboxes", "hibernate", "agent-session-1")
 		a.prints(`^begin$`, "exec", "agent-session-1", "-l", "python", "print(plan[0])")

@@ -59,10 +59,10 @@ func (a *app) cp() *cobra.Command {
 	var jobs int
 	cmd := &cobra.Command{
 		Use:   "cp [-r] SOURCE TARGET",
-		Short: "Copy files into a bucket, or out of one",
+		Short: "Copy files into a bucket or a sandbox, or out of one",
 		Long: `Copy files into a bucket or out of one, over S3. One of SOURCE and TARGET is s3://BUCKET/KEY, the other
 a path of this machine, or - for the standard input or output. s3://BUCKET@SNAPSHOT/KEY reads a bucket
-as it was.
+as it was. ID:PATH is a file of a sandbox, by its id or name; a relative one begins at its workspace.
 
 With -r, everything beneath a folder or prefix is copied; what else is at the target stays. Only regular
 files are copied: symbolic links and devices are passed over, and counted. Files out of a bucket are
@@ -71,9 +71,14 @@ written beneath TARGET only, whatever their keys say.`,
   agentrun cp report.txt s3://task-42/out/
   agentrun cp -r . s3://agent-base/src/
   agentrun cp -r s3://task-42/results/ ./results
-  agentrun cp s3://agent-base@before-upgrade/config.json -`),
+  agentrun cp s3://agent-base@before-upgrade/config.json -
+  agentrun cp data.csv alice:inputs/
+  agentrun cp -r alice:/workspace/results ./results`),
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if handled, err := a.copySandbox(cmd.Context(), args[0], args[1], recursive); handled {
+				return err
+			}
 			src, err := parsePlace(args[0])
 			if err != nil {
 				return err
@@ -84,7 +89,7 @@ written beneath TARGET only, whatever their keys say.`,
 			}
 			switch {
 			case src.remote() == dst.remote():
-				return usage("cp", "one side must be s3://BUCKET/KEY, the other a path")
+				return usage("cp", "one side must be s3://BUCKET/KEY or SANDBOX:PATH, the other a path")
 			case dst.at != "":
 				return usage(dst.String(), "the past can't be written")
 			case jobs < 1 || jobs > 256:
