@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"strconv"
@@ -213,8 +214,16 @@ func (n *netcat) copy(c net.Conn) {
 			n.send(c, over)
 		}()
 	}
+	ended := false
 	// The goroutine has ended before the command does, however it unwinds.
 	defer func() {
+		if ended && !n.listening { // the other side may only have nothing more to say: what is about to be sent, is
+			select {
+			case <-sent:
+			case <-time.After(lastWords):
+			case <-n.t.Process.Context().Done():
+			}
+		}
 		close(over)
 		if n.listening {
 			<-sent // what is there to be sent, is
@@ -231,10 +240,14 @@ func (n *netcat) copy(c net.Conn) {
 		n.t.Out.Write(buf[:k])
 		n.t.Out.Flush()
 		if err != nil {
+			ended = err == io.EOF
 			return
 		}
 	}
 }
+
+// lastWords is how long a client whose server has ended its side goes on reading its own input.
+const lastWords = time.Second
 
 // send copies standard input to the connection until either ends. It reads the process's input rather than the T's, which
 // belongs to another goroutine.

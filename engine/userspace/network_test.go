@@ -80,7 +80,7 @@ func TestPythonServer(t *testing.T) {
 	}
 	s := in.(*Sandbox)
 	defer s.Stop(context.Background())
-	out, errOut, _, err := run(t, s, bash(`echo hello > hello.txt; python3 -m http.server 8000 2> log & sleep 0.2; curl -s localhost:8000/hello.txt; kill %1; wait`))
+	out, errOut, _, err := run(t, s, bash(`echo hello > hello.txt; python3 -m http.server 8000 2> log & until curl -s localhost:8000/hello.txt; do sleep 0.05; done; kill %1; wait`))
 	if out != "hello\n" || err != nil {
 		t.Errorf("%q, %q, %v", out, errOut, err)
 	}

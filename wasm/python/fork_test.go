@@ -105,7 +105,8 @@ def tell():
     with open("ready.tmp", "w") as f: print("ready", file=f)
     os.rename("ready.tmp", "ready")
 def report(extra):
-    with open("out.tmp", "w") as f: print(open("go").read(), state["words"], extra, random.random(), file=f)
+    while not (go := open("go").read()): pass # it is being written
+    with open("out.tmp", "w") as f: print(go, state["words"], extra, random.random(), file=f)
     os.rename("out.tmp", "out")
 log = open("log", "w", buffering=1)
 `
