@@ -49,9 +49,9 @@ func (c *Client) run(ctx context.Context, op string, open func(context.Context) 
 	stream := open(life)
 	p := &process{op: op, id: first.GetId(), cancel: cancel, done: make(chan struct{}), out: &sender[pb.ExecInput]{send: stream.Send}}
 	err := p.out.put(&pb.ExecInput{What: &pb.ExecInput_Command{Command: first}})
-	var m *pb.ExecOutput
+	var early []*pb.ExecOutput                // a command may write before its number is told
 	if err == nil || errors.Is(err, io.EOF) { // then Receive knows why
-		m, err = stream.Receive()
+		early, p.pid, err = untilPid(stream)
 	}
 	if err != nil || !stop() {
 		err = fromWire(ctx, op, p.id, err)
@@ -61,7 +61,6 @@ func (c *Client) run(ctx context.Context, op string, open func(context.Context) 
 		}
 		return nil, err
 	}
-	p.pid = int(m.GetPid())
 	granted := newCredit()
 	p.pumps.Go(func() {
 		pump(life, cmd.Stdin, granted,
@@ -69,15 +68,33 @@ func (c *Client) run(ctx context.Context, op string, open func(context.Context) 
 			func() error { return p.out.put(&pb.ExecInput{What: &pb.ExecInput_Eof{Eof: true}}) })
 	})
 	p.pumps.Go(func() {
-		p.status, p.err = p.read(stream, granted, cmd)
+		p.status, p.err = p.read(early, stream, granted, cmd)
 		close(p.done)
 		cancel()
 	})
 	return p, nil
 }
 
-// read hands out what comes until the end.
-func (p *process) read(stream *connect.BidiStreamForClient[pb.ExecInput, pb.ExecOutput], granted *credit, cmd engine.Cmd) (int, error) {
+// maxEarly bounds the messages that come before a command's number.
+const maxEarly = 4096
+
+// untilPid reads up to the message that tells a command's number, and returns those before it.
+func untilPid(stream *connect.BidiStreamForClient[pb.ExecInput, pb.ExecOutput]) (early []*pb.ExecOutput, pid int, err error) {
+	for len(early) < maxEarly {
+		m, err := stream.Receive()
+		if err != nil {
+			return nil, 0, err
+		}
+		if w, ok := m.GetWhat().(*pb.ExecOutput_Pid); ok {
+			return early, int(w.Pid), nil
+		}
+		early = append(early, m)
+	}
+	return nil, 0, errors.New("the node doesn't say that the command has begun")
+}
+
+// read hands out what came early, and what comes until the end.
+func (p *process) read(early []*pb.ExecOutput, stream *connect.BidiStreamForClient[pb.ExecInput, pb.ExecOutput], granted *credit, cmd engine.Cmd) (int, error) {
 	write := func(w io.Writer, b []byte) error {
 		if w == nil {
 			return nil
@@ -86,8 +103,11 @@ func (p *process) read(stream *connect.BidiStreamForClient[pb.ExecInput, pb.Exec
 		return err
 	}
 	for {
-		m, err := stream.Receive()
-		if err != nil {
+		var m *pb.ExecOutput
+		var err error
+		if len(early) > 0 {
+			m, early = early[0], early[1:]
+		} else if m, err = stream.Receive(); err != nil {
 			return 0, fromWire(context.Background(), p.op, p.id, err)
 		}
 		switch w := m.GetWhat().(type) {
