@@ -138,7 +138,11 @@ func (t *fdTable) closeOnExec() {
 func (t *fdTable) copyFrom(o *fdTable) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t.limit = o.limit
+	t.mu.Lock() // whoever ends the sandbox may do so now
+	defer t.mu.Unlock()
+	if t.limit = o.limit; t.closed {
+		return
+	}
 	t.slots = append([]slot(nil), o.slots...)
 	for _, s := range t.slots {
 		if s.d != nil {
