@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build guests setup check unit race e2e suites sdk docs posix test demo bench soak clean help
+.PHONY: build guests setup check unit race e2e suites sdk docs vm posix test demo bench soak clean help
 
 # Packages whose tests are about several goroutines at once: these run once more under the race detector.
 RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./volume/... ./proc/... ./engine/... ./node/... ./serve/...
@@ -10,7 +10,7 @@ RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./volume/... ./p
 RAPID := ./bucket ./bucket/tree ./vfs/bucketfs ./vfs/hostfs ./vfs/memfs
 SEED := -rapid.seed=20261121
 # What `make unit` leaves to the targets below it: they need third-party tools.
-UNIT = $$(go list ./... | grep -v -e '/test/\(e2e\|suites\|docs\|sdk\)$$' -e '/bucket$$' -e '/bucket/tree$$' -e '/vfs/\(bucket\|host\|mem\)fs$$')
+UNIT = $$(go list ./... | grep -v -e '/test/\(e2e\|suites\|docs\|sdk\|vm\)$$' -e '/bucket$$' -e '/bucket/tree$$' -e '/vfs/\(bucket\|host\|mem\)fs$$')
 
 build: ## build bin/agentrun, with the guests if they can be built here
 	@wasm/guests/build.sh || echo "building without the interpreters: python3 will say so"
@@ -47,6 +47,10 @@ sdk: build setup ## the SDKs: built, installed from their packages, against a re
 
 docs: build setup ## what the documents print is run, what they name is looked for
 	test/run.sh docs ./test/docs
+
+vm: ## microVMs with stock kernels, in a machine that QEMU emulates with its virtualization
+	test/setup.sh qemu kernels
+	test/run.sh vm ./test/vm
 
 posix: ## write docs/posix.md, the conformance to POSIX, from its tests
 	go test ./test/posix -update

@@ -191,11 +191,89 @@ ssh() {
 	debian rsync rsync
 }
 
+# debs FOLDER PACKAGE… unpacks Debian packages into a folder, without installing them: that needs no root. apt is given lists of its
+# own when the system's are missing or too old.
+apt_lists() {
+	say "fetching Debian's lists of packages"
+	mkdir -p "$cache/apt/lists/partial" "$cache/apt/cache/archives/partial"
+	printf 'Dir::State::lists "%s";\nDir::Cache "%s";\nAPT::Sandbox::User "%s";\n' "$cache/apt/lists" "$cache/apt/cache" "$(id -un)" >"$cache/apt/conf"
+	export APT_CONFIG=$cache/apt/conf
+	apt-get update -qq
+}
+debs() {
+	local to=$1 from; shift
+	from=$(mktemp -d "$cache/.debs.XXXXXX")
+	(cd "$from" && apt-get download -qq "$@" >/dev/null 2>&1) || { apt_lists; (cd "$from" && apt-get download -qq "$@" >/dev/null); }
+	for deb in "$from"/*.deb; do dpkg-deb -x "$deb" "$to"; done
+	rm -rf "$from"
+}
+
+# candidate PACKAGE prints the version that Debian has now.
+candidate() { apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'; }
+
+# unpacked NAME PACKAGE COMMAND…: a folder named by a package's version, and a link of the plain name to it. Without Debian's lists and
+# without a network the one that is there already is good enough.
+unpacked() {
+	local name=$1 package=$2 version; shift 2
+	command -v apt-get >/dev/null 2>&1 || { [ -e "$cache/$name" ] && return; die "$name comes from Debian's packages, and this isn't Debian"; }
+	version=$(candidate "$package")
+	if [ -z "$version" ]; then
+		[ ! -e "$cache/$name" ] || return 0
+		apt_lists || true
+		version=$(candidate "$package")
+		[ -n "$version" ] || die "no package $package: is this Debian, and has it a network?"
+	fi
+	folder "$name-${version//:/_}" "$@"
+	ln -sfn "$name-${version//:/_}" "$cache/$name"
+}
+
+# QEMU with those of its libraries that this machine lacks.
+qemu_build() {
+	local packages
+	say "unpacking QEMU into $cache (from Debian's packages)"
+	mapfile -t packages < <(apt-get install --print-uris -y --no-install-recommends qemu-system-x86 2>/dev/null | sed -n "s/^'[^']*' \([^_]*\)_.*\.deb .*/\1/p")
+	debs "$dir/root" "${packages[@]:-qemu-system-x86}" qemu-system-x86
+	mkdir "$dir/bin"
+	cat >"$dir/bin/qemu-system-x86_64" <<-'SH'
+		#!/bin/sh
+		root=$(dirname "$(dirname "$(readlink -f "$0")")")/root
+		LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu:$root/lib/x86_64-linux-gnu QEMU_MODULE_DIR=$root/usr/lib/x86_64-linux-gnu/qemu \
+			exec "$root/usr/bin/qemu-system-x86_64" -L "$root/usr/share/qemu" -L "$root/usr/share/seabios" -L "$root/usr/lib/ipxe/qemu" "$@"
+	SH
+	chmod +x "$dir/bin/qemu-system-x86_64"
+	"$dir/bin/qemu-system-x86_64" --version >/dev/null || die "the QEMU that was unpacked doesn't run"
+	rm -rf "$dir"/root/usr/share/{doc,locale,man} "$dir"/root/usr/libexec "$dir"/root/usr/bin/qemu-s*-daemon "$dir"/root/usr/bin/*-microvm
+}
+qemu() { unpacked qemu qemu-system-x86 qemu_build; }
+
+# The kernels of test/vm: bench/ is the one that has KVM, cloud/ the one that our own VMs boot; each vmlinuz and modules/. busybox is
+# what they run.
+kernels_build() {
+	local bench cloud
+	bench=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image/ { print $2; exit }')
+	cloud=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ { print $2; exit }')
+	say "unpacking $bench, $cloud and busybox-static into $cache (from Debian's packages)"
+	debs "$dir/root" "$bench" "$cloud" busybox-static
+	mkdir "$dir/bench" "$dir/cloud" "$dir/bin"
+	local name kind
+	for kind in bench cloud; do
+		name=${!kind#linux-image-}
+		mv "$dir/root/boot/vmlinuz-$name" "$dir/$kind/vmlinuz"
+		mv "$dir"/root/lib/modules/"$name"/kernel "$dir/$kind/modules"
+	done
+	# Drivers of real hardware aren't of use here, and take 300 MB.
+	find "$dir/bench/modules/drivers" -mindepth 1 -maxdepth 1 ! -name crypto ! -name virtio ! -name block ! -name vhost ! -name char -exec rm -rf {} +
+	rm -rf "$dir"/bench/modules/sound
+	mv "$dir/root/bin/busybox" "$dir/bin/busybox"
+	rm -rf "$dir/root"
+}
+kernels() { unpacked kernels linux-image-amd64 kernels_build; }
+
 command -v go >/dev/null 2>&1 || die "Go is missing: AgentRun is built with it"
 [ $# -gt 0 ] || set -- python openapi js ssh versitygw miniogo rclone sdk-python sdk-typescript
 for tool in "$@"; do
 	case $tool in
-	versitygw | rclone | miniogo | python | openapi | js | ssh | just-bash | sdk-python | sdk-typescript) "$tool" ;;
+	versitygw | rclone | miniogo | python | openapi | js | ssh | just-bash | sdk-python | sdk-typescript | qemu | kernels) "$tool" ;;
 	*) die "no such tool: $tool" ;;
 	esac
 done

@@ -58,7 +58,8 @@ func digest(t testing.TB, file string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Tool returns the path of an installed program: versitygw, rclone, miniogo, aws, python, s3cmd, sdk-python or tigris.
+// Tool returns the path of an installed program: versitygw, rclone, miniogo, aws, python, s3cmd, sdk-python, tigris, qemu-system-x86_64, busybox,
+// kernel-bench or kernel-cloud (the last two: a Linux image, with modules/ beside it).
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	var path, setup string
@@ -77,6 +78,12 @@ func Tool(t testing.TB, name string) string {
 		setup, path = name, filepath.Join(name+"-"+digest(t, "test/sdk/typescript/package-lock.json"), "node_modules", ".bin", "tsc")
 	case "tigris":
 		setup, path = "js", filepath.Join("js-"+digest(t, "test/e2e/js/package-lock.json"), "node_modules", ".bin", name)
+	case "qemu-system-x86_64":
+		setup, path = "qemu", filepath.Join("qemu", "bin", name)
+	case "busybox":
+		setup, path = "kernels", filepath.Join("kernels", "bin", name)
+	case "kernel-bench", "kernel-cloud": // their modules are beside them
+		setup, path = "kernels", filepath.Join("kernels", strings.TrimPrefix(name, "kernel-"), "vmlinuz")
 	default:
 		t.Fatalf("no tool is called %s", name)
 	}

@@ -1,0 +1,201 @@
+// Package vm runs what needs a real KVM in the bench: a Debian machine that QEMU emulates in software, AMD's hardware virtualization
+// included, so that /dev/kvm in it runs stock kernels, wherever the tests run. It is slow (an emulated instruction costs tens of
+// real ones, a nested one more), so figures measured in it compare among themselves only.
+//
+// A bench lives as long as one program that runs in it: its disk is the archive that it starts from. The program's output comes out of
+// a serial port of its own, so that the kernel's messages aren't mixed with it, and its exit status out of another.
+package vm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"agentrun.dev/guest/initramfs"
+	"agentrun.dev/test/harness"
+)
+
+// Program is what a bench runs.
+type Program struct {
+	Path  string            // a static executable of this machine
+	Args  []string          // after the program's name
+	Env   []string          // NAME=VALUE, beside PATH, HOME and TMPDIR
+	Files map[string]string // path in the bench → file of this machine
+	// Memory is in MiB, 2048 unless told; CPUs 2 unless told.
+	Memory, CPUs int
+	// Timeout bounds the whole run, 4 minutes unless told.
+	Timeout time.Duration
+	// NoKVM leaves the modules of KVM out: a machine that has none.
+	NoKVM bool
+	// Modules of the bench's kernel that are loaded beside those of KVM.
+	Modules []string
+}
+
+// Result is what came of it.
+type Result struct {
+	Status  int    // the program's exit status; 128+n if signal n ended it
+	Output  []byte // stdout and stderr
+	Console []byte // the kernel's messages
+	Booted  time.Duration
+	Took    time.Duration
+}
+
+// invocation is what the bench's init reads; package main of test/vm/init has its like.
+type invocation struct {
+	Args []string
+	Env  []string
+}
+
+// Build compiles a package of the module into a static program for the bench; tests become a test binary.
+func Build(t testing.TB, pkg string, tests bool) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), path.Base(pkg))
+	args := []string{"build", "-trimpath", "-ldflags=-s -w", "-o", out, pkg}
+	if tests {
+		args = []string{"test", "-c", "-trimpath", "-ldflags=-s -w", "-o", out, pkg}
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = harness.Root()
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	if b, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, b)
+	}
+	return out
+}
+
+// Run starts a bench, runs a program in it and waits for its end. A bench that fails fails the test, with the console's end; the
+// program's own failure is the caller's to judge.
+func Run(t testing.TB, p Program) *Result {
+	t.Helper()
+	dir := t.TempDir()
+	archive := filepath.Join(dir, "bench.cpio")
+	if err := p.archive(t, archive); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), orElse(p.Timeout, 4*time.Minute))
+	defer cancel()
+	console, status := filepath.Join(dir, "console"), filepath.Join(dir, "status")
+	cmd := exec.CommandContext(ctx, harness.Tool(t, "qemu-system-x86_64"),
+		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "EPYC,+svm,+npt", "-m", strconv.Itoa(orElse(p.Memory, 2048)),
+		"-smp", strconv.Itoa(orElse(p.CPUs, 2)), "-nodefaults", "-display", "none", "-no-reboot",
+		"-serial", "file:"+console, "-serial", "stdio", "-serial", "file:"+status,
+		"-device", "virtio-rng-pci",
+		"-kernel", harness.Tool(t, "kernel-bench"), "-initrd", archive, "-append", "console=ttyS0 panic=-1 loglevel=5 random.trust_cpu=on")
+	var output, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &stderr
+	cmd.WaitDelay = 5 * time.Second
+	start := time.Now()
+	err := cmd.Run()
+	r := &Result{Output: bytes.ReplaceAll(output.Bytes(), []byte("\r\n"), []byte("\n")), Took: time.Since(start)}
+	r.Console, _ = os.ReadFile(console)
+	said, _ := os.ReadFile(status)
+	if ctx.Err() != nil {
+		err = fmt.Errorf("it didn't end in time: %w", context.Cause(ctx))
+	}
+	if err == nil {
+		err = r.parse(said)
+	}
+	if err != nil {
+		t.Fatalf("bench: %v\nqemu: %s\nconsole:\n%s\noutput:\n%s", err, stderr.Bytes(), tail(r.Console), tail(r.Output))
+	}
+	return r
+}
+
+// parse reads the init's last words, "booted MILLISECONDS" and "exit STATUS": without them nothing is known about the program.
+func (r *Result) parse(said []byte) error {
+	var booted, exit = -1, -1
+	for line := range strings.Lines(string(said)) {
+		word, number, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.Atoi(number)
+		switch {
+		case word == "error":
+			return errors.New(number)
+		case err != nil:
+		case word == "booted":
+			booted = n
+		case word == "exit":
+			exit = n
+		}
+	}
+	if exit < 0 {
+		return errors.New("it ended without the program's exit status")
+	}
+	r.Status, r.Booted = exit, time.Duration(booted)*time.Millisecond
+	return nil
+}
+
+// archive writes what the bench boots from.
+func (p *Program) archive(t testing.TB, file string) error {
+	t.Helper()
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := initramfs.NewWriter(f)
+	names := append([]string{"virtio_pci", "virtio_rng"}, p.Modules...)
+	if !p.NoKVM {
+		names = append(names, "irqbypass", "ccp", "kvm", "kvm_amd")
+	}
+	modules, err := initramfs.Modules(filepath.Join(filepath.Dir(harness.Tool(t, "kernel-bench")), "modules"), names...)
+	if err != nil {
+		return err
+	}
+	if err := w.AddModules(modules); err != nil {
+		return err
+	}
+	call, err := json.Marshal(invocation{Args: append([]string{"/bench/" + filepath.Base(p.Path)}, p.Args...), Env: p.Env})
+	if err != nil {
+		return err
+	}
+	files := map[string]string{"/init": Build(t, "agentrun.dev/test/vm/init", false), "/bench/" + filepath.Base(p.Path): p.Path}
+	for name, from := range p.Files {
+		files[name] = from
+	}
+	for name, from := range files {
+		if err := add(w, name, from); err != nil {
+			return err
+		}
+	}
+	return errors.Join(w.Bytes("/bench.json", 0o644, string(call)), w.Char("/dev/console", 0o600, 5, 1), w.Dir("/tmp", 0o1777), w.Close(), f.Close())
+}
+
+func add(w *initramfs.Writer, name, from string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return w.File(name, uint32(info.Mode().Perm()), info.Size(), io.LimitReader(f, info.Size()))
+}
+
+func orElse[T comparable](v, other T) T {
+	var zero T
+	if v == zero {
+		return other
+	}
+	return v
+}
+
+func tail(b []byte) []byte {
+	const most = 4 << 10
+	if len(b) > most {
+		return b[len(b)-most:]
+	}
+	return b
+}
