@@ -54,11 +54,13 @@ func (c *Client) exec(ctx context.Context, at string, e api.Exec, s Streams) (st
 	if err := x.send(ctx, e); err != nil {
 		return 0, c.unreachable(ctx, err)
 	}
+	callers := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	var pumps sync.WaitGroup
 	defer pumps.Wait()
 	defer cancel()
-	pumps.Go(func() { x.input(ctx, s.Stdin) })
+	// An input that ends because the caller gives up isn't an end: what is kept would be told that nothing more comes.
+	pumps.Go(func() { x.input(ctx, s.Stdin, callers.Err) })
 	pumps.Go(func() { x.signals(ctx, s.Signals, s.Resizes) })
 	status, err = x.output(ctx, s)
 	var ours *outputError
@@ -137,8 +139,9 @@ func (x *execution) output(ctx context.Context, s Streams) (int, error) {
 	}
 }
 
-// input sends standard input, no more than the server has granted. Errors show up in output, which ends with the socket.
-func (x *execution) input(ctx context.Context, r io.Reader) {
+// input sends standard input, no more than the server has granted, and its end unless gone tells of an error. Errors show up in
+// output, which ends with the socket.
+func (x *execution) input(ctx context.Context, r io.Reader, gone func() error) {
 	type chunk struct {
 		b   []byte
 		err error
@@ -193,6 +196,9 @@ func (x *execution) input(ctx context.Context, r io.Reader) {
 				c.b, window = c.b[n:], window-n
 			}
 			if c.err != nil {
+				if gone() != nil {
+					return
+				}
 				_ = x.send(ctx, api.Control{EOF: true})
 				x.drain(ctx)
 				return

@@ -5,6 +5,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"log"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +20,9 @@ func main() {
 
 // run is main for the tests, too: it returns the exit status.
 func run() int {
+	// Nothing of ours uses this logger. What a library says in it is what strangers made it say: a server in a sandbox can make
+	// net/http's client write a line for each request.
+	log.SetOutput(io.Discard)
 	app := cli.App{
 		Name:      strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe"),
 		Stdin:     os.Stdin,

@@ -19,8 +19,11 @@ func TestPorts(t *testing.T) {
 	}})
 	s.template("plain", api.TemplateSpec{})
 	sb := s.sandbox("one")
-	// It answers each connection alike, and keeps what it was sent.
-	code := `while :; do printf 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi' | nc -l 8000 >now; mv now request; done`
+	// It answers each request alike, once it has read it, and keeps what it was sent.
+	code := `mkfifo answer; while :; do
+		nc -l 8000 <>answer | { while IFS= read -r line && [ "$line" != $'\r' ]; do printf '%s\n' "$line"; done >now
+			printf 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi' >answer; }
+		[ -s now ] && mv now request; done`
 	if _, err := s.Run(t.Context(), "one", api.Run{Code: code, Background: true}); err != nil {
 		t.Fatal(err)
 	}
