@@ -156,6 +156,10 @@ type Stats struct {
 	Written      int64 // bytes written to files
 }
 
+// Signaler is implemented by processes that can tell which signal ended them: 0 for those that exited by themselves. It is for after
+// Wait.
+type Signaler interface{ Signaled() int }
+
 // Meter is implemented by instances that can tell what they use.
 type Meter interface {
 	Stats(ctx context.Context) (Stats, error)

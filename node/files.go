@@ -30,6 +30,9 @@ type files struct {
 	ns   *vfs.Namespace
 	cred vfs.Cred
 	dir  string
+	user vfs.Cred     // the sandbox's
+	who  string       // as As was told
+	give *vfs.SetAttr // what is made gets it; nil: it belongs to cred
 }
 
 // Files returns the sandbox's files; errs.Unsupported where the engine doesn't show them.
@@ -42,6 +45,7 @@ func (s *Sandbox) Files() (Files, error) {
 	if f.cred.UID == 0 {
 		f.cred.UID, f.cred.GID = defaultUID, defaultUID
 	}
+	f.user = f.cred
 	if f.dir == "" {
 		f.dir = startDir
 	}
@@ -85,6 +89,9 @@ func (f *files) path(op, p string) (string, error) {
 func (f *files) begin(ctx context.Context, op, p string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", errs.New(errs.Canceled, op, p, err)
+	}
+	if err := f.known(op); err != nil {
+		return "", err
 	}
 	p, err := f.path(op, p)
 	if err != nil {

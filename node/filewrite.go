@@ -147,7 +147,7 @@ func (f *files) parents(ctx context.Context, op, p string) (made []string, err e
 	}
 	switch err := f.ns.Mkdir(ctx, f.cred, "", dir, dirMode); {
 	case err == nil:
-		return append(made, dir), nil
+		return append(made, dir), fail(op, dir, f.own(ctx, dir))
 	case vfs.Errno(err) != syscall.EEXIST:
 		return made, fail(op, dir, err)
 	}
@@ -166,6 +166,11 @@ func (f *files) fill(ctx context.Context, op, p, tmp string, perm vfs.Mode, r io
 	file, err := f.ns.Open(context.WithoutCancel(ctx), f.cred, "", tmp, vfs.O_WRONLY|vfs.O_CREAT|vfs.O_EXCL|vfs.O_NOFOLLOW, perm|0o200)
 	if err != nil {
 		return fail(op, p, err)
+	}
+	if f.give != nil {
+		if err := file.SetAttr(*f.give); err != nil {
+			return errors.Join(fail(op, p, err), file.Close())
+		}
 	}
 	limit, total := f.s.spec.Limits.Written, int64(0)
 	buf := make([]byte, smallBuffer)
@@ -240,7 +245,9 @@ func (f *files) Mkdir(ctx context.Context, p string, mode uint32) error {
 	}
 	made, err := f.parents(ctx, op, p)
 	if err == nil {
-		err = fail(op, p, f.ns.Mkdir(ctx, f.cred, "", p, perm))
+		if err = fail(op, p, f.ns.Mkdir(ctx, f.cred, "", p, perm)); err == nil {
+			return fail(op, p, f.own(ctx, p))
+		}
 	}
 	if err != nil {
 		f.unmake(ctx, made)
@@ -392,5 +399,9 @@ func (f *files) copyTree(ctx context.Context, from, to string) error {
 	default:
 		return syscall.EINVAL
 	}
-	return f.ns.SetAttr(ctx, f.cred, "", to, vfs.SetAttr{Mode: &perm, Atime: &a.Atime, Mtime: &a.Mtime}, false)
+	set := vfs.SetAttr{Mode: &perm, Atime: &a.Atime, Mtime: &a.Mtime}
+	if f.cred.UID == 0 {
+		set.UID, set.GID = &a.UID, &a.GID
+	}
+	return f.ns.SetAttr(ctx, f.cred, "", to, set, false)
 }

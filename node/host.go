@@ -181,6 +181,13 @@ type Files interface {
 	Mkdir(ctx context.Context, path string, mode uint32) error
 	Remove(ctx context.Context, path string, recursive bool) error
 	Move(ctx context.Context, from, to string) error
+	// As returns the same files for somebody else: AsUser, AsRoot or ForUser.
+	As(who string) Files
+	// Detail tells more of files, in their order; of those that aren't there, nothing. Tags are extended attributes whose names begin
+	// with a prefix, without it.
+	Detail(ctx context.Context, paths []string, prefix string) ([]FileDetail, error)
+	// SetTags replaces the tags of a file.
+	SetTags(ctx context.Context, path, prefix string, tags map[string]string) error
 	// Watch tells of changes at or beneath a path until ctx is done. It calls ready once nothing that follows is missed.
 	Watch(ctx context.Context, path string, recursive bool, ready func(), event func(api.FileEvent) error) error
 }

@@ -14,19 +14,22 @@ import (
 	"github.com/bufbuild/protocompile"
 	"github.com/bufbuild/protocompile/protoutil"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-var files = []string{"agentrun/node/v1/node.proto"}
+var files = []string{"agentrun/node/v1/node.proto", "e2b/process/process.proto", "e2b/filesystem/filesystem.proto"}
 
 func main() {
 	log.SetFlags(0)
-	compiler := protocompile.Compiler{Resolver: &protocompile.SourceResolver{ImportPaths: []string{"../proto"}}, SourceInfoMode: protocompile.SourceInfoStandard}
+	compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{"../proto"}}), SourceInfoMode: protocompile.SourceInfoStandard}
 	compiled, err := compiler.Compile(context.Background(), files...)
 	if err != nil {
 		log.Fatal(err)
 	}
 	request := &pluginpb.CodeGeneratorRequest{FileToGenerate: files, Parameter: proto.String("paths=source_relative")}
+	request.ProtoFile = append(request.ProtoFile, protodesc.ToFileDescriptorProto(timestamppb.File_google_protobuf_timestamp_proto))
 	for _, f := range compiled {
 		request.ProtoFile = append(request.ProtoFile, protoutil.ProtoFromFileDescriptor(f))
 	}

@@ -227,7 +227,9 @@ func (c *Client) Merge(ctx context.Context, source, target string, m api.MergeSa
 }
 
 // Files implements node.Host.
-func (c *Client) Files(_ context.Context, id string) (node.Files, error) { return &files{c, id}, nil }
+func (c *Client) Files(_ context.Context, id string) (node.Files, error) {
+	return &files{c: c, id: id}, nil
+}
 
 // TLS is how a node's or the service's listener proves itself and whom it lets in: whoever has a certificate of the authority
 // that names one of peers.

@@ -37,6 +37,7 @@ type process struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the two below are set
 	status int
+	signal int
 	err    error
 	pumps  sync.WaitGroup
 }
@@ -118,6 +119,7 @@ func (p *process) read(early []*pb.ExecOutput, stream *connect.BidiStreamForClie
 		case *pb.ExecOutput_Window:
 			granted.add(w.Window)
 		case *pb.ExecOutput_Status:
+			p.signal = int(m.GetSignal())
 			return int(w.Status), nil
 		}
 		if err != nil {
@@ -138,6 +140,9 @@ func (p *process) Wait(ctx context.Context) (int, error) {
 		return 0, errs.New(errs.Canceled, p.op, p.id, context.Cause(ctx))
 	}
 }
+
+// Signaled implements engine.Signaler.
+func (p *process) Signaled() int { return p.signal }
 
 func (p *process) Signal(sig int) error {
 	return p.tell(&pb.ExecInput{What: &pb.ExecInput_Signal{Signal: int32(sig)}})
@@ -276,15 +281,53 @@ func (a addr) String() string  { return string(a) }
 
 // files are those of a sandbox far away.
 type files struct {
-	c  *Client
-	id string
+	c       *Client
+	id, who string
+}
+
+// As implements node.Files.
+func (f *files) As(who string) node.Files { return &files{c: f.c, id: f.id, who: who} }
+
+// Detail implements node.Files.
+func (f *files) Detail(ctx context.Context, paths []string, prefix string) ([]node.FileDetail, error) {
+	if err := utf8Path("describe", paths...); err != nil {
+		return nil, err
+	}
+	m, err := unary(ctx, "describe", "", f.c.c.Detail, &pb.DetailRequest{Id: f.id, Who: f.who, Paths: paths, Prefix: prefix})
+	if err != nil {
+		return nil, err
+	}
+	if len(m.GetDetails()) != len(paths) {
+		return nil, errs.Msg(errs.Other, "describe", f.id, "the node told of other files")
+	}
+	return each(m.GetDetails(), func(d *pb.FileDetail) node.FileDetail {
+		out := node.FileDetail{Tags: d.GetTags()}
+		if d.GetLeads() != nil {
+			out.Leads = fileIn(d.GetLeads())
+		}
+		return out
+	}), nil
+}
+
+// SetTags implements node.Files.
+func (f *files) SetTags(ctx context.Context, path, prefix string, tags map[string]string) error {
+	if err := utf8Path("tag", path); err != nil {
+		return err
+	}
+	for k, v := range tags {
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return errs.Msg(errs.Invalid, "tag", path, "tags are texts")
+		}
+	}
+	_, err := unary(ctx, "tag", path, f.c.c.SetTags, &pb.SetTagsRequest{Id: f.id, Who: f.who, Path: path, Prefix: prefix, Tags: tags})
+	return err
 }
 
 func (f *files) Stat(ctx context.Context, path string) (*api.FileInfo, error) {
 	if err := utf8Path("stat", path); err != nil {
 		return nil, err
 	}
-	m, err := unary(ctx, "stat", path, f.c.c.Stat, &pb.FileRequest{Id: f.id, Path: path})
+	m, err := unary(ctx, "stat", path, f.c.c.Stat, &pb.FileRequest{Id: f.id, Who: f.who, Path: path})
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +338,7 @@ func (f *files) List(ctx context.Context, path string, depth, limit int, after s
 	if err := utf8Path("list", path, after); err != nil {
 		return nil, false, err
 	}
-	m, err := unary(ctx, "list", path, f.c.c.List, &pb.ListRequest{Id: f.id, Path: path, Depth: int32(depth), Limit: int32(limit), After: after})
+	m, err := unary(ctx, "list", path, f.c.c.List, &pb.ListRequest{Id: f.id, Who: f.who, Path: path, Depth: int32(depth), Limit: int32(limit), After: after})
 	return each(m.GetFiles(), func(i *pb.FileInfo) api.FileInfo { return *fileIn(i) }), m.GetMore(), err
 }
 
@@ -334,7 +377,7 @@ func (f *files) Open(ctx context.Context, path string, offset int64) (io.ReadClo
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	stream, err := f.c.c.Open(ctx, connect.NewRequest(&pb.OpenRequest{Id: f.id, Path: path, Offset: offset}))
+	stream, err := f.c.c.Open(ctx, connect.NewRequest(&pb.OpenRequest{Id: f.id, Who: f.who, Path: path, Offset: offset}))
 	if err != nil {
 		defer cancel()
 		return nil, nil, fromWire(ctx, "open", path, err)
@@ -359,7 +402,7 @@ func (f *files) Write(ctx context.Context, path string, mode uint32, r io.Reader
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream := f.c.c.Write(ctx)
-	err := stream.Send(&pb.WriteRequest{File: &pb.FileRequest{Id: f.id, Path: path, Mode: mode}})
+	err := stream.Send(&pb.WriteRequest{File: &pb.FileRequest{Id: f.id, Who: f.who, Path: path, Mode: mode}})
 	for b := make([]byte, chunk); err == nil; {
 		n, readErr := r.Read(b)
 		last := errors.Is(readErr, io.EOF)
@@ -386,7 +429,7 @@ func (f *files) Mkdir(ctx context.Context, path string, mode uint32) error {
 	if err := utf8Path("mkdir", path); err != nil {
 		return err
 	}
-	_, err := unary(ctx, "mkdir", path, f.c.c.Mkdir, &pb.FileRequest{Id: f.id, Path: path, Mode: mode})
+	_, err := unary(ctx, "mkdir", path, f.c.c.Mkdir, &pb.FileRequest{Id: f.id, Who: f.who, Path: path, Mode: mode})
 	return err
 }
 
@@ -394,7 +437,7 @@ func (f *files) Remove(ctx context.Context, path string, recursive bool) error {
 	if err := utf8Path("remove", path); err != nil {
 		return err
 	}
-	_, err := unary(ctx, "remove", path, f.c.c.Remove, &pb.RemoveRequest{Id: f.id, Path: path, Recursive: recursive})
+	_, err := unary(ctx, "remove", path, f.c.c.Remove, &pb.RemoveRequest{Id: f.id, Who: f.who, Path: path, Recursive: recursive})
 	return err
 }
 
@@ -402,7 +445,7 @@ func (f *files) Move(ctx context.Context, from, to string) error {
 	if err := utf8Path("move", from, to); err != nil {
 		return err
 	}
-	_, err := unary(ctx, "move", from, f.c.c.Move, &pb.MoveRequest{Id: f.id, From: from, To: to})
+	_, err := unary(ctx, "move", from, f.c.c.Move, &pb.MoveRequest{Id: f.id, Who: f.who, From: from, To: to})
 	return err
 }
 
@@ -412,7 +455,7 @@ func (f *files) Watch(ctx context.Context, path string, recursive bool, ready fu
 	}
 	life, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := f.c.c.Watch(life, connect.NewRequest(&pb.WatchRequest{Id: f.id, Path: path, Recursive: recursive}))
+	stream, err := f.c.c.Watch(life, connect.NewRequest(&pb.WatchRequest{Id: f.id, Who: f.who, Path: path, Recursive: recursive}))
 	if err != nil {
 		return fromWire(ctx, "watch", path, err)
 	}

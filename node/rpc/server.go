@@ -151,11 +151,22 @@ func (s *server) Merge(ctx context.Context, r *connect.Request[pb.MergeRequest])
 		Conflicts: m.Conflicts, MoreConflicts: int64(m.MoreConflicts)}, nil)
 }
 
+// fileRequest is every request about files.
+type fileRequest interface {
+	GetId() string
+	GetWho() string
+}
+
 // files finds a sandbox's files.
-func (s *server) files(ctx context.Context, id string) (node.Files, error) {
-	f, err := s.h.Files(ctx, id)
-	if err == nil && f == nil {
-		err = errs.Msg(errs.Unsupported, "files", id, "this sandbox doesn't show its files")
+func (s *server) files(ctx context.Context, r fileRequest) (node.Files, error) {
+	f, err := s.h.Files(ctx, r.GetId())
+	switch {
+	case err != nil:
+		return nil, err
+	case f == nil:
+		return nil, errs.Msg(errs.Unsupported, "files", r.GetId(), "this sandbox doesn't show its files")
+	case r.GetWho() != node.AsUser:
+		f = f.As(r.GetWho())
 	}
-	return f, err
+	return f, nil
 }

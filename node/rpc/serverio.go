@@ -112,7 +112,11 @@ func (s *server) run(ctx context.Context, stream *execStream, start func(*pb.Com
 	if err != nil {
 		return toWire(err)
 	}
-	return out.put(&pb.ExecOutput{What: &pb.ExecOutput_Status{Status: int32(status)}})
+	last := &pb.ExecOutput{What: &pb.ExecOutput_Status{Status: int32(status)}}
+	if p, ok := p.(engine.Signaler); ok {
+		last.Signal = int32(p.Signaled())
+	}
+	return out.put(last)
 }
 
 func (s *server) Code(ctx context.Context, stream *connect.BidiStream[pb.CodeInput, pb.CodeOutput]) error {
@@ -226,7 +230,7 @@ func (s *server) Dial(ctx context.Context, stream *connect.BidiStream[pb.DialInp
 }
 
 func (s *server) Stat(ctx context.Context, r *connect.Request[pb.FileRequest]) (*connect.Response[pb.FileInfo], error) {
-	f, err := s.files(ctx, r.Msg.GetId())
+	f, err := s.files(ctx, r.Msg)
 	if err != nil {
 		return nil, toWire(err)
 	}
@@ -238,7 +242,7 @@ func (s *server) Stat(ctx context.Context, r *connect.Request[pb.FileRequest]) (
 }
 
 func (s *server) List(ctx context.Context, r *connect.Request[pb.ListRequest]) (*connect.Response[pb.ListResponse], error) {
-	f, err := s.files(ctx, r.Msg.GetId())
+	f, err := s.files(ctx, r.Msg)
 	if err != nil {
 		return nil, toWire(err)
 	}
@@ -251,7 +255,7 @@ func (s *server) List(ctx context.Context, r *connect.Request[pb.ListRequest]) (
 }
 
 func (s *server) Open(ctx context.Context, r *connect.Request[pb.OpenRequest], out *connect.ServerStream[pb.OpenResponse]) error {
-	f, err := s.files(ctx, r.Msg.GetId())
+	f, err := s.files(ctx, r.Msg)
 	if err != nil {
 		return toWire(err)
 	}
@@ -313,7 +317,7 @@ func (s *server) Write(ctx context.Context, stream *connect.ClientStream[pb.Writ
 	if m.GetFile() == nil {
 		return nil, toWire(errs.Msg(errs.Invalid, "write", "", "the first message says which file"))
 	}
-	f, err := s.files(ctx, m.GetFile().GetId())
+	f, err := s.files(ctx, m.GetFile())
 	if err != nil {
 		return nil, toWire(err)
 	}
@@ -325,8 +329,8 @@ func (s *server) Write(ctx context.Context, stream *connect.ClientStream[pb.Writ
 }
 
 // file does something to a file.
-func (s *server) file(ctx context.Context, id string, do func(node.Files) error) (*connect.Response[pb.FileResponse], error) {
-	f, err := s.files(ctx, id)
+func (s *server) file(ctx context.Context, r fileRequest, do func(node.Files) error) (*connect.Response[pb.FileResponse], error) {
+	f, err := s.files(ctx, r)
 	if err == nil {
 		err = do(f)
 	}
@@ -334,19 +338,40 @@ func (s *server) file(ctx context.Context, id string, do func(node.Files) error)
 }
 
 func (s *server) Mkdir(ctx context.Context, r *connect.Request[pb.FileRequest]) (*connect.Response[pb.FileResponse], error) {
-	return s.file(ctx, r.Msg.GetId(), func(f node.Files) error { return f.Mkdir(ctx, r.Msg.GetPath(), r.Msg.GetMode()) })
+	return s.file(ctx, r.Msg, func(f node.Files) error { return f.Mkdir(ctx, r.Msg.GetPath(), r.Msg.GetMode()) })
 }
 
 func (s *server) Remove(ctx context.Context, r *connect.Request[pb.RemoveRequest]) (*connect.Response[pb.FileResponse], error) {
-	return s.file(ctx, r.Msg.GetId(), func(f node.Files) error { return f.Remove(ctx, r.Msg.GetPath(), r.Msg.GetRecursive()) })
+	return s.file(ctx, r.Msg, func(f node.Files) error { return f.Remove(ctx, r.Msg.GetPath(), r.Msg.GetRecursive()) })
 }
 
 func (s *server) Move(ctx context.Context, r *connect.Request[pb.MoveRequest]) (*connect.Response[pb.FileResponse], error) {
-	return s.file(ctx, r.Msg.GetId(), func(f node.Files) error { return f.Move(ctx, r.Msg.GetFrom(), r.Msg.GetTo()) })
+	return s.file(ctx, r.Msg, func(f node.Files) error { return f.Move(ctx, r.Msg.GetFrom(), r.Msg.GetTo()) })
+}
+
+func (s *server) Detail(ctx context.Context, r *connect.Request[pb.DetailRequest]) (*connect.Response[pb.DetailResponse], error) {
+	f, err := s.files(ctx, r.Msg)
+	if err != nil {
+		return nil, toWire(err)
+	}
+	list, err := f.Detail(ctx, r.Msg.GetPaths(), r.Msg.GetPrefix())
+	out := &pb.DetailResponse{}
+	for _, d := range list {
+		m := &pb.FileDetail{Tags: d.Tags}
+		if d.Leads != nil {
+			m.Leads = fileOut(d.Leads)
+		}
+		out.Details = append(out.Details, m)
+	}
+	return answer(out, err)
+}
+
+func (s *server) SetTags(ctx context.Context, r *connect.Request[pb.SetTagsRequest]) (*connect.Response[pb.FileResponse], error) {
+	return s.file(ctx, r.Msg, func(f node.Files) error { return f.SetTags(ctx, r.Msg.GetPath(), r.Msg.GetPrefix(), r.Msg.GetTags()) })
 }
 
 func (s *server) Watch(ctx context.Context, r *connect.Request[pb.WatchRequest], out *connect.ServerStream[pb.FileEvent]) error {
-	f, err := s.files(ctx, r.Msg.GetId())
+	f, err := s.files(ctx, r.Msg)
 	if err != nil {
 		return toWire(err)
 	}

@@ -2281,6 +2281,7 @@ type ExecOutput struct {
 	//	*ExecOutput_Status
 	//	*ExecOutput_Window
 	What          isExecOutput_What `protobuf_oneof:"what"`
+	Signal        int32             `protobuf:"varint,6,opt,name=signal,proto3" json:"signal,omitempty"` // beside status: what ended it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2363,6 +2364,13 @@ func (x *ExecOutput) GetWindow() int64 {
 		if x, ok := x.What.(*ExecOutput_Window); ok {
 			return x.Window
 		}
+	}
+	return 0
+}
+
+func (x *ExecOutput) GetSignal() int32 {
+	if x != nil {
+		return x.Signal
 	}
 	return 0
 }
@@ -3246,6 +3254,7 @@ type FileRequest struct {
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	Mode          uint32                 `protobuf:"varint,3,opt,name=mode,proto3" json:"mode,omitempty"` // of Mkdir
+	Who           string                 `protobuf:"bytes,4,opt,name=who,proto3" json:"who,omitempty"`    // as node.Files.As has it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3299,6 +3308,13 @@ func (x *FileRequest) GetMode() uint32 {
 		return x.Mode
 	}
 	return 0
+}
+
+func (x *FileRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
 }
 
 type FileResponse struct {
@@ -3452,6 +3468,7 @@ type ListRequest struct {
 	Depth         int32                  `protobuf:"varint,3,opt,name=depth,proto3" json:"depth,omitempty"`
 	Limit         int32                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	After         string                 `protobuf:"bytes,5,opt,name=after,proto3" json:"after,omitempty"`
+	Who           string                 `protobuf:"bytes,6,opt,name=who,proto3" json:"who,omitempty"` // as node.Files.As has it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3521,6 +3538,13 @@ func (x *ListRequest) GetAfter() string {
 	return ""
 }
 
+func (x *ListRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
 type ListResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Files         []*FileInfo            `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
@@ -3578,6 +3602,7 @@ type OpenRequest struct {
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	Offset        int64                  `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
+	Who           string                 `protobuf:"bytes,4,opt,name=who,proto3" json:"who,omitempty"` // as node.Files.As has it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3631,6 +3656,13 @@ func (x *OpenRequest) GetOffset() int64 {
 		return x.Offset
 	}
 	return 0
+}
+
+func (x *OpenRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
 }
 
 type OpenResponse struct {
@@ -3750,6 +3782,7 @@ type RemoveRequest struct {
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	Recursive     bool                   `protobuf:"varint,3,opt,name=recursive,proto3" json:"recursive,omitempty"`
+	Who           string                 `protobuf:"bytes,4,opt,name=who,proto3" json:"who,omitempty"` // as node.Files.As has it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3805,11 +3838,19 @@ func (x *RemoveRequest) GetRecursive() bool {
 	return false
 }
 
+func (x *RemoveRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
 type MoveRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
 	To            string                 `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	Who           string                 `protobuf:"bytes,4,opt,name=who,proto3" json:"who,omitempty"` // as node.Files.As has it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3865,11 +3906,19 @@ func (x *MoveRequest) GetTo() string {
 	return ""
 }
 
+func (x *MoveRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
 type WatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	Recursive     bool                   `protobuf:"varint,3,opt,name=recursive,proto3" json:"recursive,omitempty"`
+	Who           string                 `protobuf:"bytes,4,opt,name=who,proto3" json:"who,omitempty"` // as node.Files.As has it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3925,6 +3974,253 @@ func (x *WatchRequest) GetRecursive() bool {
 	return false
 }
 
+func (x *WatchRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+type DetailRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Paths         []string               `protobuf:"bytes,2,rep,name=paths,proto3" json:"paths,omitempty"`
+	Prefix        string                 `protobuf:"bytes,3,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	Who           string                 `protobuf:"bytes,4,opt,name=who,proto3" json:"who,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DetailRequest) Reset() {
+	*x = DetailRequest{}
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DetailRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DetailRequest) ProtoMessage() {}
+
+func (x *DetailRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DetailRequest.ProtoReflect.Descriptor instead.
+func (*DetailRequest) Descriptor() ([]byte, []int) {
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *DetailRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *DetailRequest) GetPaths() []string {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+func (x *DetailRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *DetailRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+type FileDetail struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Leads         *FileInfo              `protobuf:"bytes,1,opt,name=leads,proto3" json:"leads,omitempty"` // of a link that leads to something
+	Tags          map[string]string      `protobuf:"bytes,2,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FileDetail) Reset() {
+	*x = FileDetail{}
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FileDetail) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FileDetail) ProtoMessage() {}
+
+func (x *FileDetail) ProtoReflect() protoreflect.Message {
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FileDetail.ProtoReflect.Descriptor instead.
+func (*FileDetail) Descriptor() ([]byte, []int) {
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *FileDetail) GetLeads() *FileInfo {
+	if x != nil {
+		return x.Leads
+	}
+	return nil
+}
+
+func (x *FileDetail) GetTags() map[string]string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+type DetailResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Details       []*FileDetail          `protobuf:"bytes,1,rep,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DetailResponse) Reset() {
+	*x = DetailResponse{}
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DetailResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DetailResponse) ProtoMessage() {}
+
+func (x *DetailResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DetailResponse.ProtoReflect.Descriptor instead.
+func (*DetailResponse) Descriptor() ([]byte, []int) {
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *DetailResponse) GetDetails() []*FileDetail {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+type SetTagsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	Prefix        string                 `protobuf:"bytes,3,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	Tags          map[string]string      `protobuf:"bytes,4,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Who           string                 `protobuf:"bytes,5,opt,name=who,proto3" json:"who,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTagsRequest) Reset() {
+	*x = SetTagsRequest{}
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTagsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTagsRequest) ProtoMessage() {}
+
+func (x *SetTagsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTagsRequest.ProtoReflect.Descriptor instead.
+func (*SetTagsRequest) Descriptor() ([]byte, []int) {
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *SetTagsRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *SetTagsRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *SetTagsRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *SetTagsRequest) GetTags() map[string]string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *SetTagsRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
 type FileEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // ready comes first
@@ -3936,7 +4232,7 @@ type FileEvent struct {
 
 func (x *FileEvent) Reset() {
 	*x = FileEvent{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3948,7 +4244,7 @@ func (x *FileEvent) String() string {
 func (*FileEvent) ProtoMessage() {}
 
 func (x *FileEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3961,7 +4257,7 @@ func (x *FileEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileEvent.ProtoReflect.Descriptor instead.
 func (*FileEvent) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{60}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *FileEvent) GetKind() string {
@@ -3995,7 +4291,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4007,7 +4303,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4020,7 +4316,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{61}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *SnapshotRequest) GetId() string {
@@ -4046,7 +4342,7 @@ type SnapshotResponse struct {
 
 func (x *SnapshotResponse) Reset() {
 	*x = SnapshotResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4058,7 +4354,7 @@ func (x *SnapshotResponse) String() string {
 func (*SnapshotResponse) ProtoMessage() {}
 
 func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4071,7 +4367,7 @@ func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{62}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SnapshotResponse) GetBuckets() map[string]string {
@@ -4092,7 +4388,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4104,7 +4400,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4117,7 +4413,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{63}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *DiffRequest) GetA() string {
@@ -4153,7 +4449,7 @@ type FileChange struct {
 
 func (x *FileChange) Reset() {
 	*x = FileChange{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4165,7 +4461,7 @@ func (x *FileChange) String() string {
 func (*FileChange) ProtoMessage() {}
 
 func (x *FileChange) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4178,7 +4474,7 @@ func (x *FileChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileChange.ProtoReflect.Descriptor instead.
 func (*FileChange) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{64}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *FileChange) GetPath() string {
@@ -4221,7 +4517,7 @@ type MergeRequest struct {
 
 func (x *MergeRequest) Reset() {
 	*x = MergeRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4233,7 +4529,7 @@ func (x *MergeRequest) String() string {
 func (*MergeRequest) ProtoMessage() {}
 
 func (x *MergeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4246,7 +4542,7 @@ func (x *MergeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeRequest.ProtoReflect.Descriptor instead.
 func (*MergeRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{65}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *MergeRequest) GetSource() string {
@@ -4291,7 +4587,7 @@ type MergeResponse struct {
 
 func (x *MergeResponse) Reset() {
 	*x = MergeResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4303,7 +4599,7 @@ func (x *MergeResponse) String() string {
 func (*MergeResponse) ProtoMessage() {}
 
 func (x *MergeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4316,7 +4612,7 @@ func (x *MergeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeResponse.ProtoReflect.Descriptor instead.
 func (*MergeResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{66}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *MergeResponse) GetAdded() int64 {
@@ -4375,7 +4671,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4387,7 +4683,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4400,7 +4696,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{67}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Problem) GetKind() string {
@@ -4604,14 +4900,15 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x03eof\x18\x03 \x01(\bH\x00R\x03eof\x12\x18\n" +
 	"\x06signal\x18\x04 \x01(\x05H\x00R\x06signal\x120\n" +
 	"\x06resize\x18\x05 \x01(\v2\x16.agentrun.node.v1.SizeH\x00R\x06resizeB\x06\n" +
-	"\x04what\"\x90\x01\n" +
+	"\x04what\"\xa8\x01\n" +
 	"\n" +
 	"ExecOutput\x12\x12\n" +
 	"\x03pid\x18\x01 \x01(\x05H\x00R\x03pid\x12\x18\n" +
 	"\x06stdout\x18\x02 \x01(\fH\x00R\x06stdout\x12\x18\n" +
 	"\x06stderr\x18\x03 \x01(\fH\x00R\x06stderr\x12\x18\n" +
 	"\x06status\x18\x04 \x01(\x05H\x00R\x06status\x12\x18\n" +
-	"\x06window\x18\x05 \x01(\x03H\x00R\x06windowB\x06\n" +
+	"\x06window\x18\x05 \x01(\x03H\x00R\x06window\x12\x16\n" +
+	"\x06signal\x18\x06 \x01(\x05R\x06signalB\x06\n" +
 	"\x04what\"\xb4\x01\n" +
 	"\tCodeStart\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -4663,11 +4960,12 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"DialOutput\x12\x1e\n" +
 	"\tconnected\x18\x01 \x01(\bH\x00R\tconnected\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
-	"\x04what\"E\n" +
+	"\x04what\"W\n" +
 	"\vFileRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
-	"\x04mode\x18\x03 \x01(\rR\x04mode\"\x0e\n" +
+	"\x04mode\x18\x03 \x01(\rR\x04mode\x12\x10\n" +
+	"\x03who\x18\x04 \x01(\tR\x03who\"\x0e\n" +
 	"\fFileResponse\"\xc6\x01\n" +
 	"\bFileInfo\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
@@ -4678,39 +4976,67 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x03uid\x18\x06 \x01(\rR\x03uid\x12\x10\n" +
 	"\x03gid\x18\a \x01(\rR\x03gid\x12\x1a\n" +
 	"\bmodified\x18\b \x01(\x03R\bmodified\x12\x16\n" +
-	"\x06target\x18\t \x01(\tR\x06target\"s\n" +
+	"\x06target\x18\t \x01(\tR\x06target\"\x85\x01\n" +
 	"\vListRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
 	"\x05depth\x18\x03 \x01(\x05R\x05depth\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x05R\x05limit\x12\x14\n" +
-	"\x05after\x18\x05 \x01(\tR\x05after\"T\n" +
+	"\x05after\x18\x05 \x01(\tR\x05after\x12\x10\n" +
+	"\x03who\x18\x06 \x01(\tR\x03who\"T\n" +
 	"\fListResponse\x120\n" +
 	"\x05files\x18\x01 \x03(\v2\x1a.agentrun.node.v1.FileInfoR\x05files\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more\"I\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"[\n" +
 	"\vOpenRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x16\n" +
-	"\x06offset\x18\x03 \x01(\x03R\x06offset\"R\n" +
+	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12\x10\n" +
+	"\x03who\x18\x04 \x01(\tR\x03who\"R\n" +
 	"\fOpenResponse\x12.\n" +
 	"\x04info\x18\x01 \x01(\v2\x1a.agentrun.node.v1.FileInfoR\x04info\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"i\n" +
 	"\fWriteRequest\x121\n" +
 	"\x04file\x18\x01 \x01(\v2\x1d.agentrun.node.v1.FileRequestR\x04file\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x12\n" +
-	"\x04done\x18\x03 \x01(\bR\x04done\"Q\n" +
+	"\x04done\x18\x03 \x01(\bR\x04done\"c\n" +
 	"\rRemoveRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x1c\n" +
-	"\trecursive\x18\x03 \x01(\bR\trecursive\"A\n" +
+	"\trecursive\x18\x03 \x01(\bR\trecursive\x12\x10\n" +
+	"\x03who\x18\x04 \x01(\tR\x03who\"S\n" +
 	"\vMoveRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
-	"\x02to\x18\x03 \x01(\tR\x02to\"P\n" +
+	"\x02to\x18\x03 \x01(\tR\x02to\x12\x10\n" +
+	"\x03who\x18\x04 \x01(\tR\x03who\"b\n" +
 	"\fWatchRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x1c\n" +
-	"\trecursive\x18\x03 \x01(\bR\trecursive\"C\n" +
+	"\trecursive\x18\x03 \x01(\bR\trecursive\x12\x10\n" +
+	"\x03who\x18\x04 \x01(\tR\x03who\"_\n" +
+	"\rDetailRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05paths\x18\x02 \x03(\tR\x05paths\x12\x16\n" +
+	"\x06prefix\x18\x03 \x01(\tR\x06prefix\x12\x10\n" +
+	"\x03who\x18\x04 \x01(\tR\x03who\"\xb3\x01\n" +
+	"\n" +
+	"FileDetail\x120\n" +
+	"\x05leads\x18\x01 \x01(\v2\x1a.agentrun.node.v1.FileInfoR\x05leads\x12:\n" +
+	"\x04tags\x18\x02 \x03(\v2&.agentrun.node.v1.FileDetail.TagsEntryR\x04tags\x1a7\n" +
+	"\tTagsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"H\n" +
+	"\x0eDetailResponse\x126\n" +
+	"\adetails\x18\x01 \x03(\v2\x1c.agentrun.node.v1.FileDetailR\adetails\"\xd7\x01\n" +
+	"\x0eSetTagsRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x16\n" +
+	"\x06prefix\x18\x03 \x01(\tR\x06prefix\x12>\n" +
+	"\x04tags\x18\x04 \x03(\v2*.agentrun.node.v1.SetTagsRequest.TagsEntryR\x04tags\x12\x10\n" +
+	"\x03who\x18\x05 \x01(\tR\x03who\x1a7\n" +
+	"\tTagsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"C\n" +
 	"\tFileEvent\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x0e\n" +
@@ -4750,7 +5076,7 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x02op\x18\x02 \x01(\tR\x02op\x12\x14\n" +
 	"\x05thing\x18\x03 \x01(\tR\x05thing\x12\x14\n" +
 	"\x05cause\x18\x04 \x01(\tR\x05cause\x12\x12\n" +
-	"\x04hint\x18\x05 \x01(\tR\x04hint2\x9d\x11\n" +
+	"\x04hint\x18\x05 \x01(\tR\x04hint2\xbb\x12\n" +
 	"\vNodeService\x12C\n" +
 	"\x04Info\x12\x1d.agentrun.node.v1.InfoRequest\x1a\x1a.agentrun.node.v1.NodeInfo\"\x00\x12G\n" +
 	"\x05Build\x12\x1e.agentrun.node.v1.BuildRequest\x1a\x1a.agentrun.node.v1.BuildLog\"\x000\x01\x12M\n" +
@@ -4777,7 +5103,9 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x05Mkdir\x12\x1d.agentrun.node.v1.FileRequest\x1a\x1e.agentrun.node.v1.FileResponse\"\x00\x12K\n" +
 	"\x06Remove\x12\x1f.agentrun.node.v1.RemoveRequest\x1a\x1e.agentrun.node.v1.FileResponse\"\x00\x12G\n" +
 	"\x04Move\x12\x1d.agentrun.node.v1.MoveRequest\x1a\x1e.agentrun.node.v1.FileResponse\"\x00\x12H\n" +
-	"\x05Watch\x12\x1e.agentrun.node.v1.WatchRequest\x1a\x1b.agentrun.node.v1.FileEvent\"\x000\x01\x12S\n" +
+	"\x05Watch\x12\x1e.agentrun.node.v1.WatchRequest\x1a\x1b.agentrun.node.v1.FileEvent\"\x000\x01\x12M\n" +
+	"\x06Detail\x12\x1f.agentrun.node.v1.DetailRequest\x1a .agentrun.node.v1.DetailResponse\"\x00\x12M\n" +
+	"\aSetTags\x12 .agentrun.node.v1.SetTagsRequest\x1a\x1e.agentrun.node.v1.FileResponse\"\x00\x12S\n" +
 	"\bSnapshot\x12!.agentrun.node.v1.SnapshotRequest\x1a\".agentrun.node.v1.SnapshotResponse\"\x00\x12G\n" +
 	"\x04Diff\x12\x1d.agentrun.node.v1.DiffRequest\x1a\x1c.agentrun.node.v1.FileChange\"\x000\x01\x12J\n" +
 	"\x05Merge\x12\x1e.agentrun.node.v1.MergeRequest\x1a\x1f.agentrun.node.v1.MergeResponse\"\x002\xbe\x01\n" +
@@ -4797,7 +5125,7 @@ func file_agentrun_node_v1_node_proto_rawDescGZIP() []byte {
 	return file_agentrun_node_v1_node_proto_rawDescData
 }
 
-var file_agentrun_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
+var file_agentrun_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
 var file_agentrun_node_v1_node_proto_goTypes = []any{
 	(*RegisterRequest)(nil),   // 0: agentrun.node.v1.RegisterRequest
 	(*RegisterResponse)(nil),  // 1: agentrun.node.v1.RegisterResponse
@@ -4859,22 +5187,28 @@ var file_agentrun_node_v1_node_proto_goTypes = []any{
 	(*RemoveRequest)(nil),     // 57: agentrun.node.v1.RemoveRequest
 	(*MoveRequest)(nil),       // 58: agentrun.node.v1.MoveRequest
 	(*WatchRequest)(nil),      // 59: agentrun.node.v1.WatchRequest
-	(*FileEvent)(nil),         // 60: agentrun.node.v1.FileEvent
-	(*SnapshotRequest)(nil),   // 61: agentrun.node.v1.SnapshotRequest
-	(*SnapshotResponse)(nil),  // 62: agentrun.node.v1.SnapshotResponse
-	(*DiffRequest)(nil),       // 63: agentrun.node.v1.DiffRequest
-	(*FileChange)(nil),        // 64: agentrun.node.v1.FileChange
-	(*MergeRequest)(nil),      // 65: agentrun.node.v1.MergeRequest
-	(*MergeResponse)(nil),     // 66: agentrun.node.v1.MergeResponse
-	(*Problem)(nil),           // 67: agentrun.node.v1.Problem
-	nil,                       // 68: agentrun.node.v1.NodeInfo.EnginesEntry
-	nil,                       // 69: agentrun.node.v1.Command.ModesEntry
-	nil,                       // 70: agentrun.node.v1.SnapshotResponse.BucketsEntry
+	(*DetailRequest)(nil),     // 60: agentrun.node.v1.DetailRequest
+	(*FileDetail)(nil),        // 61: agentrun.node.v1.FileDetail
+	(*DetailResponse)(nil),    // 62: agentrun.node.v1.DetailResponse
+	(*SetTagsRequest)(nil),    // 63: agentrun.node.v1.SetTagsRequest
+	(*FileEvent)(nil),         // 64: agentrun.node.v1.FileEvent
+	(*SnapshotRequest)(nil),   // 65: agentrun.node.v1.SnapshotRequest
+	(*SnapshotResponse)(nil),  // 66: agentrun.node.v1.SnapshotResponse
+	(*DiffRequest)(nil),       // 67: agentrun.node.v1.DiffRequest
+	(*FileChange)(nil),        // 68: agentrun.node.v1.FileChange
+	(*MergeRequest)(nil),      // 69: agentrun.node.v1.MergeRequest
+	(*MergeResponse)(nil),     // 70: agentrun.node.v1.MergeResponse
+	(*Problem)(nil),           // 71: agentrun.node.v1.Problem
+	nil,                       // 72: agentrun.node.v1.NodeInfo.EnginesEntry
+	nil,                       // 73: agentrun.node.v1.Command.ModesEntry
+	nil,                       // 74: agentrun.node.v1.FileDetail.TagsEntry
+	nil,                       // 75: agentrun.node.v1.SetTagsRequest.TagsEntry
+	nil,                       // 76: agentrun.node.v1.SnapshotResponse.BucketsEntry
 }
 var file_agentrun_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: agentrun.node.v1.RegisterRequest.info:type_name -> agentrun.node.v1.NodeInfo
 	5,  // 1: agentrun.node.v1.HeartbeatRequest.info:type_name -> agentrun.node.v1.NodeInfo
-	68, // 2: agentrun.node.v1.NodeInfo.engines:type_name -> agentrun.node.v1.NodeInfo.EnginesEntry
+	72, // 2: agentrun.node.v1.NodeInfo.engines:type_name -> agentrun.node.v1.NodeInfo.EnginesEntry
 	6,  // 3: agentrun.node.v1.Spec.volumes:type_name -> agentrun.node.v1.Volume
 	7,  // 4: agentrun.node.v1.Spec.limits:type_name -> agentrun.node.v1.Limits
 	8,  // 5: agentrun.node.v1.BuildRequest.spec:type_name -> agentrun.node.v1.Spec
@@ -4889,7 +5223,7 @@ var file_agentrun_node_v1_node_proto_depIdxs = []int32{
 	15, // 14: agentrun.node.v1.WakeRequest.claim:type_name -> agentrun.node.v1.Claim
 	30, // 15: agentrun.node.v1.StatusResponse.sandboxes:type_name -> agentrun.node.v1.SandboxStatus
 	33, // 16: agentrun.node.v1.Command.tty:type_name -> agentrun.node.v1.Size
-	69, // 17: agentrun.node.v1.Command.modes:type_name -> agentrun.node.v1.Command.ModesEntry
+	73, // 17: agentrun.node.v1.Command.modes:type_name -> agentrun.node.v1.Command.ModesEntry
 	34, // 18: agentrun.node.v1.ExecInput.command:type_name -> agentrun.node.v1.Command
 	33, // 19: agentrun.node.v1.ExecInput.resize:type_name -> agentrun.node.v1.Size
 	37, // 20: agentrun.node.v1.CodeInput.start:type_name -> agentrun.node.v1.CodeStart
@@ -4899,74 +5233,82 @@ var file_agentrun_node_v1_node_proto_depIdxs = []int32{
 	51, // 24: agentrun.node.v1.ListResponse.files:type_name -> agentrun.node.v1.FileInfo
 	51, // 25: agentrun.node.v1.OpenResponse.info:type_name -> agentrun.node.v1.FileInfo
 	49, // 26: agentrun.node.v1.WriteRequest.file:type_name -> agentrun.node.v1.FileRequest
-	70, // 27: agentrun.node.v1.SnapshotResponse.buckets:type_name -> agentrun.node.v1.SnapshotResponse.BucketsEntry
-	4,  // 28: agentrun.node.v1.NodeService.Info:input_type -> agentrun.node.v1.InfoRequest
-	9,  // 29: agentrun.node.v1.NodeService.Build:input_type -> agentrun.node.v1.BuildRequest
-	11, // 30: agentrun.node.v1.NodeService.Images:input_type -> agentrun.node.v1.ImagesRequest
-	13, // 31: agentrun.node.v1.NodeService.DropImage:input_type -> agentrun.node.v1.DropImageRequest
-	16, // 32: agentrun.node.v1.NodeService.Start:input_type -> agentrun.node.v1.StartRequest
-	19, // 33: agentrun.node.v1.NodeService.Claim:input_type -> agentrun.node.v1.ClaimRequest
-	21, // 34: agentrun.node.v1.NodeService.Fork:input_type -> agentrun.node.v1.ForkRequest
-	23, // 35: agentrun.node.v1.NodeService.Hibernate:input_type -> agentrun.node.v1.HibernateRequest
-	25, // 36: agentrun.node.v1.NodeService.Wake:input_type -> agentrun.node.v1.WakeRequest
-	26, // 37: agentrun.node.v1.NodeService.End:input_type -> agentrun.node.v1.EndRequest
-	28, // 38: agentrun.node.v1.NodeService.Status:input_type -> agentrun.node.v1.StatusRequest
-	31, // 39: agentrun.node.v1.NodeService.Usage:input_type -> agentrun.node.v1.UsageRequest
-	35, // 40: agentrun.node.v1.NodeService.Exec:input_type -> agentrun.node.v1.ExecInput
-	35, // 41: agentrun.node.v1.NodeService.Attach:input_type -> agentrun.node.v1.ExecInput
-	38, // 42: agentrun.node.v1.NodeService.Code:input_type -> agentrun.node.v1.CodeInput
-	41, // 43: agentrun.node.v1.NodeService.Processes:input_type -> agentrun.node.v1.ProcessesRequest
-	44, // 44: agentrun.node.v1.NodeService.Signal:input_type -> agentrun.node.v1.SignalRequest
-	47, // 45: agentrun.node.v1.NodeService.Dial:input_type -> agentrun.node.v1.DialInput
-	49, // 46: agentrun.node.v1.NodeService.Stat:input_type -> agentrun.node.v1.FileRequest
-	52, // 47: agentrun.node.v1.NodeService.List:input_type -> agentrun.node.v1.ListRequest
-	54, // 48: agentrun.node.v1.NodeService.Open:input_type -> agentrun.node.v1.OpenRequest
-	56, // 49: agentrun.node.v1.NodeService.Write:input_type -> agentrun.node.v1.WriteRequest
-	49, // 50: agentrun.node.v1.NodeService.Mkdir:input_type -> agentrun.node.v1.FileRequest
-	57, // 51: agentrun.node.v1.NodeService.Remove:input_type -> agentrun.node.v1.RemoveRequest
-	58, // 52: agentrun.node.v1.NodeService.Move:input_type -> agentrun.node.v1.MoveRequest
-	59, // 53: agentrun.node.v1.NodeService.Watch:input_type -> agentrun.node.v1.WatchRequest
-	61, // 54: agentrun.node.v1.NodeService.Snapshot:input_type -> agentrun.node.v1.SnapshotRequest
-	63, // 55: agentrun.node.v1.NodeService.Diff:input_type -> agentrun.node.v1.DiffRequest
-	65, // 56: agentrun.node.v1.NodeService.Merge:input_type -> agentrun.node.v1.MergeRequest
-	0,  // 57: agentrun.node.v1.RegistryService.Register:input_type -> agentrun.node.v1.RegisterRequest
-	2,  // 58: agentrun.node.v1.RegistryService.Heartbeat:input_type -> agentrun.node.v1.HeartbeatRequest
-	5,  // 59: agentrun.node.v1.NodeService.Info:output_type -> agentrun.node.v1.NodeInfo
-	10, // 60: agentrun.node.v1.NodeService.Build:output_type -> agentrun.node.v1.BuildLog
-	12, // 61: agentrun.node.v1.NodeService.Images:output_type -> agentrun.node.v1.ImagesResponse
-	14, // 62: agentrun.node.v1.NodeService.DropImage:output_type -> agentrun.node.v1.DropImageResponse
-	18, // 63: agentrun.node.v1.NodeService.Start:output_type -> agentrun.node.v1.Running
-	20, // 64: agentrun.node.v1.NodeService.Claim:output_type -> agentrun.node.v1.ClaimResponse
-	22, // 65: agentrun.node.v1.NodeService.Fork:output_type -> agentrun.node.v1.ForkResponse
-	24, // 66: agentrun.node.v1.NodeService.Hibernate:output_type -> agentrun.node.v1.HibernateResponse
-	18, // 67: agentrun.node.v1.NodeService.Wake:output_type -> agentrun.node.v1.Running
-	27, // 68: agentrun.node.v1.NodeService.End:output_type -> agentrun.node.v1.EndResponse
-	29, // 69: agentrun.node.v1.NodeService.Status:output_type -> agentrun.node.v1.StatusResponse
-	32, // 70: agentrun.node.v1.NodeService.Usage:output_type -> agentrun.node.v1.UsageResponse
-	36, // 71: agentrun.node.v1.NodeService.Exec:output_type -> agentrun.node.v1.ExecOutput
-	36, // 72: agentrun.node.v1.NodeService.Attach:output_type -> agentrun.node.v1.ExecOutput
-	40, // 73: agentrun.node.v1.NodeService.Code:output_type -> agentrun.node.v1.CodeOutput
-	43, // 74: agentrun.node.v1.NodeService.Processes:output_type -> agentrun.node.v1.ProcessesResponse
-	45, // 75: agentrun.node.v1.NodeService.Signal:output_type -> agentrun.node.v1.SignalResponse
-	48, // 76: agentrun.node.v1.NodeService.Dial:output_type -> agentrun.node.v1.DialOutput
-	51, // 77: agentrun.node.v1.NodeService.Stat:output_type -> agentrun.node.v1.FileInfo
-	53, // 78: agentrun.node.v1.NodeService.List:output_type -> agentrun.node.v1.ListResponse
-	55, // 79: agentrun.node.v1.NodeService.Open:output_type -> agentrun.node.v1.OpenResponse
-	51, // 80: agentrun.node.v1.NodeService.Write:output_type -> agentrun.node.v1.FileInfo
-	50, // 81: agentrun.node.v1.NodeService.Mkdir:output_type -> agentrun.node.v1.FileResponse
-	50, // 82: agentrun.node.v1.NodeService.Remove:output_type -> agentrun.node.v1.FileResponse
-	50, // 83: agentrun.node.v1.NodeService.Move:output_type -> agentrun.node.v1.FileResponse
-	60, // 84: agentrun.node.v1.NodeService.Watch:output_type -> agentrun.node.v1.FileEvent
-	62, // 85: agentrun.node.v1.NodeService.Snapshot:output_type -> agentrun.node.v1.SnapshotResponse
-	64, // 86: agentrun.node.v1.NodeService.Diff:output_type -> agentrun.node.v1.FileChange
-	66, // 87: agentrun.node.v1.NodeService.Merge:output_type -> agentrun.node.v1.MergeResponse
-	1,  // 88: agentrun.node.v1.RegistryService.Register:output_type -> agentrun.node.v1.RegisterResponse
-	3,  // 89: agentrun.node.v1.RegistryService.Heartbeat:output_type -> agentrun.node.v1.HeartbeatResponse
-	59, // [59:90] is the sub-list for method output_type
-	28, // [28:59] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	51, // 27: agentrun.node.v1.FileDetail.leads:type_name -> agentrun.node.v1.FileInfo
+	74, // 28: agentrun.node.v1.FileDetail.tags:type_name -> agentrun.node.v1.FileDetail.TagsEntry
+	61, // 29: agentrun.node.v1.DetailResponse.details:type_name -> agentrun.node.v1.FileDetail
+	75, // 30: agentrun.node.v1.SetTagsRequest.tags:type_name -> agentrun.node.v1.SetTagsRequest.TagsEntry
+	76, // 31: agentrun.node.v1.SnapshotResponse.buckets:type_name -> agentrun.node.v1.SnapshotResponse.BucketsEntry
+	4,  // 32: agentrun.node.v1.NodeService.Info:input_type -> agentrun.node.v1.InfoRequest
+	9,  // 33: agentrun.node.v1.NodeService.Build:input_type -> agentrun.node.v1.BuildRequest
+	11, // 34: agentrun.node.v1.NodeService.Images:input_type -> agentrun.node.v1.ImagesRequest
+	13, // 35: agentrun.node.v1.NodeService.DropImage:input_type -> agentrun.node.v1.DropImageRequest
+	16, // 36: agentrun.node.v1.NodeService.Start:input_type -> agentrun.node.v1.StartRequest
+	19, // 37: agentrun.node.v1.NodeService.Claim:input_type -> agentrun.node.v1.ClaimRequest
+	21, // 38: agentrun.node.v1.NodeService.Fork:input_type -> agentrun.node.v1.ForkRequest
+	23, // 39: agentrun.node.v1.NodeService.Hibernate:input_type -> agentrun.node.v1.HibernateRequest
+	25, // 40: agentrun.node.v1.NodeService.Wake:input_type -> agentrun.node.v1.WakeRequest
+	26, // 41: agentrun.node.v1.NodeService.End:input_type -> agentrun.node.v1.EndRequest
+	28, // 42: agentrun.node.v1.NodeService.Status:input_type -> agentrun.node.v1.StatusRequest
+	31, // 43: agentrun.node.v1.NodeService.Usage:input_type -> agentrun.node.v1.UsageRequest
+	35, // 44: agentrun.node.v1.NodeService.Exec:input_type -> agentrun.node.v1.ExecInput
+	35, // 45: agentrun.node.v1.NodeService.Attach:input_type -> agentrun.node.v1.ExecInput
+	38, // 46: agentrun.node.v1.NodeService.Code:input_type -> agentrun.node.v1.CodeInput
+	41, // 47: agentrun.node.v1.NodeService.Processes:input_type -> agentrun.node.v1.ProcessesRequest
+	44, // 48: agentrun.node.v1.NodeService.Signal:input_type -> agentrun.node.v1.SignalRequest
+	47, // 49: agentrun.node.v1.NodeService.Dial:input_type -> agentrun.node.v1.DialInput
+	49, // 50: agentrun.node.v1.NodeService.Stat:input_type -> agentrun.node.v1.FileRequest
+	52, // 51: agentrun.node.v1.NodeService.List:input_type -> agentrun.node.v1.ListRequest
+	54, // 52: agentrun.node.v1.NodeService.Open:input_type -> agentrun.node.v1.OpenRequest
+	56, // 53: agentrun.node.v1.NodeService.Write:input_type -> agentrun.node.v1.WriteRequest
+	49, // 54: agentrun.node.v1.NodeService.Mkdir:input_type -> agentrun.node.v1.FileRequest
+	57, // 55: agentrun.node.v1.NodeService.Remove:input_type -> agentrun.node.v1.RemoveRequest
+	58, // 56: agentrun.node.v1.NodeService.Move:input_type -> agentrun.node.v1.MoveRequest
+	59, // 57: agentrun.node.v1.NodeService.Watch:input_type -> agentrun.node.v1.WatchRequest
+	60, // 58: agentrun.node.v1.NodeService.Detail:input_type -> agentrun.node.v1.DetailRequest
+	63, // 59: agentrun.node.v1.NodeService.SetTags:input_type -> agentrun.node.v1.SetTagsRequest
+	65, // 60: agentrun.node.v1.NodeService.Snapshot:input_type -> agentrun.node.v1.SnapshotRequest
+	67, // 61: agentrun.node.v1.NodeService.Diff:input_type -> agentrun.node.v1.DiffRequest
+	69, // 62: agentrun.node.v1.NodeService.Merge:input_type -> agentrun.node.v1.MergeRequest
+	0,  // 63: agentrun.node.v1.RegistryService.Register:input_type -> agentrun.node.v1.RegisterRequest
+	2,  // 64: agentrun.node.v1.RegistryService.Heartbeat:input_type -> agentrun.node.v1.HeartbeatRequest
+	5,  // 65: agentrun.node.v1.NodeService.Info:output_type -> agentrun.node.v1.NodeInfo
+	10, // 66: agentrun.node.v1.NodeService.Build:output_type -> agentrun.node.v1.BuildLog
+	12, // 67: agentrun.node.v1.NodeService.Images:output_type -> agentrun.node.v1.ImagesResponse
+	14, // 68: agentrun.node.v1.NodeService.DropImage:output_type -> agentrun.node.v1.DropImageResponse
+	18, // 69: agentrun.node.v1.NodeService.Start:output_type -> agentrun.node.v1.Running
+	20, // 70: agentrun.node.v1.NodeService.Claim:output_type -> agentrun.node.v1.ClaimResponse
+	22, // 71: agentrun.node.v1.NodeService.Fork:output_type -> agentrun.node.v1.ForkResponse
+	24, // 72: agentrun.node.v1.NodeService.Hibernate:output_type -> agentrun.node.v1.HibernateResponse
+	18, // 73: agentrun.node.v1.NodeService.Wake:output_type -> agentrun.node.v1.Running
+	27, // 74: agentrun.node.v1.NodeService.End:output_type -> agentrun.node.v1.EndResponse
+	29, // 75: agentrun.node.v1.NodeService.Status:output_type -> agentrun.node.v1.StatusResponse
+	32, // 76: agentrun.node.v1.NodeService.Usage:output_type -> agentrun.node.v1.UsageResponse
+	36, // 77: agentrun.node.v1.NodeService.Exec:output_type -> agentrun.node.v1.ExecOutput
+	36, // 78: agentrun.node.v1.NodeService.Attach:output_type -> agentrun.node.v1.ExecOutput
+	40, // 79: agentrun.node.v1.NodeService.Code:output_type -> agentrun.node.v1.CodeOutput
+	43, // 80: agentrun.node.v1.NodeService.Processes:output_type -> agentrun.node.v1.ProcessesResponse
+	45, // 81: agentrun.node.v1.NodeService.Signal:output_type -> agentrun.node.v1.SignalResponse
+	48, // 82: agentrun.node.v1.NodeService.Dial:output_type -> agentrun.node.v1.DialOutput
+	51, // 83: agentrun.node.v1.NodeService.Stat:output_type -> agentrun.node.v1.FileInfo
+	53, // 84: agentrun.node.v1.NodeService.List:output_type -> agentrun.node.v1.ListResponse
+	55, // 85: agentrun.node.v1.NodeService.Open:output_type -> agentrun.node.v1.OpenResponse
+	51, // 86: agentrun.node.v1.NodeService.Write:output_type -> agentrun.node.v1.FileInfo
+	50, // 87: agentrun.node.v1.NodeService.Mkdir:output_type -> agentrun.node.v1.FileResponse
+	50, // 88: agentrun.node.v1.NodeService.Remove:output_type -> agentrun.node.v1.FileResponse
+	50, // 89: agentrun.node.v1.NodeService.Move:output_type -> agentrun.node.v1.FileResponse
+	64, // 90: agentrun.node.v1.NodeService.Watch:output_type -> agentrun.node.v1.FileEvent
+	62, // 91: agentrun.node.v1.NodeService.Detail:output_type -> agentrun.node.v1.DetailResponse
+	50, // 92: agentrun.node.v1.NodeService.SetTags:output_type -> agentrun.node.v1.FileResponse
+	66, // 93: agentrun.node.v1.NodeService.Snapshot:output_type -> agentrun.node.v1.SnapshotResponse
+	68, // 94: agentrun.node.v1.NodeService.Diff:output_type -> agentrun.node.v1.FileChange
+	70, // 95: agentrun.node.v1.NodeService.Merge:output_type -> agentrun.node.v1.MergeResponse
+	1,  // 96: agentrun.node.v1.RegistryService.Register:output_type -> agentrun.node.v1.RegisterResponse
+	3,  // 97: agentrun.node.v1.RegistryService.Heartbeat:output_type -> agentrun.node.v1.HeartbeatResponse
+	65, // [65:98] is the sub-list for method output_type
+	32, // [32:65] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_agentrun_node_v1_node_proto_init() }
@@ -5014,7 +5356,7 @@ func file_agentrun_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agentrun_node_v1_node_proto_rawDesc), len(file_agentrun_node_v1_node_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   71,
+			NumMessages:   77,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -90,6 +90,10 @@ const (
 	NodeServiceMoveProcedure = "/agentrun.node.v1.NodeService/Move"
 	// NodeServiceWatchProcedure is the fully-qualified name of the NodeService's Watch RPC.
 	NodeServiceWatchProcedure = "/agentrun.node.v1.NodeService/Watch"
+	// NodeServiceDetailProcedure is the fully-qualified name of the NodeService's Detail RPC.
+	NodeServiceDetailProcedure = "/agentrun.node.v1.NodeService/Detail"
+	// NodeServiceSetTagsProcedure is the fully-qualified name of the NodeService's SetTags RPC.
+	NodeServiceSetTagsProcedure = "/agentrun.node.v1.NodeService/SetTags"
 	// NodeServiceSnapshotProcedure is the fully-qualified name of the NodeService's Snapshot RPC.
 	NodeServiceSnapshotProcedure = "/agentrun.node.v1.NodeService/Snapshot"
 	// NodeServiceDiffProcedure is the fully-qualified name of the NodeService's Diff RPC.
@@ -133,6 +137,8 @@ type NodeServiceClient interface {
 	Remove(context.Context, *connect.Request[v1.RemoveRequest]) (*connect.Response[v1.FileResponse], error)
 	Move(context.Context, *connect.Request[v1.MoveRequest]) (*connect.Response[v1.FileResponse], error)
 	Watch(context.Context, *connect.Request[v1.WatchRequest]) (*connect.ServerStreamForClient[v1.FileEvent], error)
+	Detail(context.Context, *connect.Request[v1.DetailRequest]) (*connect.Response[v1.DetailResponse], error)
+	SetTags(context.Context, *connect.Request[v1.SetTagsRequest]) (*connect.Response[v1.FileResponse], error)
 	Snapshot(context.Context, *connect.Request[v1.SnapshotRequest]) (*connect.Response[v1.SnapshotResponse], error)
 	Diff(context.Context, *connect.Request[v1.DiffRequest]) (*connect.ServerStreamForClient[v1.FileChange], error)
 	Merge(context.Context, *connect.Request[v1.MergeRequest]) (*connect.Response[v1.MergeResponse], error)
@@ -305,6 +311,18 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(nodeServiceMethods.ByName("Watch")),
 			connect.WithClientOptions(opts...),
 		),
+		detail: connect.NewClient[v1.DetailRequest, v1.DetailResponse](
+			httpClient,
+			baseURL+NodeServiceDetailProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("Detail")),
+			connect.WithClientOptions(opts...),
+		),
+		setTags: connect.NewClient[v1.SetTagsRequest, v1.FileResponse](
+			httpClient,
+			baseURL+NodeServiceSetTagsProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("SetTags")),
+			connect.WithClientOptions(opts...),
+		),
 		snapshot: connect.NewClient[v1.SnapshotRequest, v1.SnapshotResponse](
 			httpClient,
 			baseURL+NodeServiceSnapshotProcedure,
@@ -354,6 +372,8 @@ type nodeServiceClient struct {
 	remove    *connect.Client[v1.RemoveRequest, v1.FileResponse]
 	move      *connect.Client[v1.MoveRequest, v1.FileResponse]
 	watch     *connect.Client[v1.WatchRequest, v1.FileEvent]
+	detail    *connect.Client[v1.DetailRequest, v1.DetailResponse]
+	setTags   *connect.Client[v1.SetTagsRequest, v1.FileResponse]
 	snapshot  *connect.Client[v1.SnapshotRequest, v1.SnapshotResponse]
 	diff      *connect.Client[v1.DiffRequest, v1.FileChange]
 	merge     *connect.Client[v1.MergeRequest, v1.MergeResponse]
@@ -489,6 +509,16 @@ func (c *nodeServiceClient) Watch(ctx context.Context, req *connect.Request[v1.W
 	return c.watch.CallServerStream(ctx, req)
 }
 
+// Detail calls agentrun.node.v1.NodeService.Detail.
+func (c *nodeServiceClient) Detail(ctx context.Context, req *connect.Request[v1.DetailRequest]) (*connect.Response[v1.DetailResponse], error) {
+	return c.detail.CallUnary(ctx, req)
+}
+
+// SetTags calls agentrun.node.v1.NodeService.SetTags.
+func (c *nodeServiceClient) SetTags(ctx context.Context, req *connect.Request[v1.SetTagsRequest]) (*connect.Response[v1.FileResponse], error) {
+	return c.setTags.CallUnary(ctx, req)
+}
+
 // Snapshot calls agentrun.node.v1.NodeService.Snapshot.
 func (c *nodeServiceClient) Snapshot(ctx context.Context, req *connect.Request[v1.SnapshotRequest]) (*connect.Response[v1.SnapshotResponse], error) {
 	return c.snapshot.CallUnary(ctx, req)
@@ -533,6 +563,8 @@ type NodeServiceHandler interface {
 	Remove(context.Context, *connect.Request[v1.RemoveRequest]) (*connect.Response[v1.FileResponse], error)
 	Move(context.Context, *connect.Request[v1.MoveRequest]) (*connect.Response[v1.FileResponse], error)
 	Watch(context.Context, *connect.Request[v1.WatchRequest], *connect.ServerStream[v1.FileEvent]) error
+	Detail(context.Context, *connect.Request[v1.DetailRequest]) (*connect.Response[v1.DetailResponse], error)
+	SetTags(context.Context, *connect.Request[v1.SetTagsRequest]) (*connect.Response[v1.FileResponse], error)
 	Snapshot(context.Context, *connect.Request[v1.SnapshotRequest]) (*connect.Response[v1.SnapshotResponse], error)
 	Diff(context.Context, *connect.Request[v1.DiffRequest], *connect.ServerStream[v1.FileChange]) error
 	Merge(context.Context, *connect.Request[v1.MergeRequest]) (*connect.Response[v1.MergeResponse], error)
@@ -701,6 +733,18 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(nodeServiceMethods.ByName("Watch")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeServiceDetailHandler := connect.NewUnaryHandler(
+		NodeServiceDetailProcedure,
+		svc.Detail,
+		connect.WithSchema(nodeServiceMethods.ByName("Detail")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeServiceSetTagsHandler := connect.NewUnaryHandler(
+		NodeServiceSetTagsProcedure,
+		svc.SetTags,
+		connect.WithSchema(nodeServiceMethods.ByName("SetTags")),
+		connect.WithHandlerOptions(opts...),
+	)
 	nodeServiceSnapshotHandler := connect.NewUnaryHandler(
 		NodeServiceSnapshotProcedure,
 		svc.Snapshot,
@@ -773,6 +817,10 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 			nodeServiceMoveHandler.ServeHTTP(w, r)
 		case NodeServiceWatchProcedure:
 			nodeServiceWatchHandler.ServeHTTP(w, r)
+		case NodeServiceDetailProcedure:
+			nodeServiceDetailHandler.ServeHTTP(w, r)
+		case NodeServiceSetTagsProcedure:
+			nodeServiceSetTagsHandler.ServeHTTP(w, r)
 		case NodeServiceSnapshotProcedure:
 			nodeServiceSnapshotHandler.ServeHTTP(w, r)
 		case NodeServiceDiffProcedure:
@@ -890,6 +938,14 @@ func (UnimplementedNodeServiceHandler) Move(context.Context, *connect.Request[v1
 
 func (UnimplementedNodeServiceHandler) Watch(context.Context, *connect.Request[v1.WatchRequest], *connect.ServerStream[v1.FileEvent]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("agentrun.node.v1.NodeService.Watch is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) Detail(context.Context, *connect.Request[v1.DetailRequest]) (*connect.Response[v1.DetailResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("agentrun.node.v1.NodeService.Detail is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) SetTags(context.Context, *connect.Request[v1.SetTagsRequest]) (*connect.Response[v1.FileResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("agentrun.node.v1.NodeService.SetTags is not implemented"))
 }
 
 func (UnimplementedNodeServiceHandler) Snapshot(context.Context, *connect.Request[v1.SnapshotRequest]) (*connect.Response[v1.SnapshotResponse], error) {
