@@ -121,11 +121,11 @@ func (m *MMIO) fail(err error) {
 	report, live := m.report, m.status&StatusDriverOK != 0
 	m.status |= StatusNeedsReset
 	m.mu.Unlock()
-	if report != nil {
-		report(err)
-	}
 	if live {
 		m.interrupt(interruptConfig)
+	}
+	if report != nil {
+		report(err)
 	}
 }
 
