@@ -109,11 +109,19 @@ func (k *Key) CheckSecret(secret string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// Token returns the key as one string, "<id>.<secret>".
-func (k *Key) Token() string { return k.ID + "." + k.Secret }
+// Token returns the key as one string, "<id>.<secret>", or without the dot for one that clients of E2B take.
+func (k *Key) Token() string {
+	if isHexID(k.ID) {
+		return k.ID + k.Secret
+	}
+	return k.ID + "." + k.Secret
+}
 
 // ParseToken splits what Token returns. The secret is everything after the first dot.
 func ParseToken(token string) (id, secret string, err error) {
+	if strings.HasPrefix(token, hexPrefix) && !strings.Contains(token, ".") && len(token) <= 512 {
+		return parseHexToken(token)
+	}
 	id, secret, ok := strings.Cut(token, ".")
 	if !ok || id == "" || secret == "" || len(token) > 512 {
 		return "", "", errs.Msg(errs.Unauthorized, "parse key", "", "want <id>.<secret>")

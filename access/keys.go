@@ -6,6 +6,7 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base32"
+	"encoding/hex"
 	"strings"
 	"sync"
 	"time"
@@ -93,6 +94,8 @@ type NewKey struct {
 	Expires time.Time // zero: never
 	// Prefix begins the id, "AR" if empty. Some clients tell their own keys by it.
 	Prefix string
+	// E2B makes the key one that clients of E2B take: its token is "e2b_" and hexadecimal digits. Prefix is ignored.
+	E2B bool
 	// Principal is whom the key acts as; Role, if it isn't empty, is all that the key has of the principal's.
 	Principal, Role string
 	// Sandbox is the id of the sandbox that the key is made for. It has grants and no principal; see RevokeSandbox.
@@ -103,6 +106,10 @@ type NewKey struct {
 
 // mint chooses the key's id.
 func (n *NewKey) mint() {
+	if n.E2B {
+		n.id = hexPrefix + random(hex.EncodeToString, hexDigits)
+		return
+	}
 	if n.Prefix == "" {
 		n.Prefix = "AR"
 	}
@@ -119,7 +126,7 @@ func (k *Keys) Create(ctx context.Context, n NewKey) (*Key, error) {
 	if n.id == "" {
 		n.mint()
 	}
-	key.ID, key.Secret = n.id, newSecret()
+	key.ID, key.Secret = n.id, newSecret(n.id)
 	if len(key.ID) > maxID {
 		return nil, errs.Msg(errs.TooLarge, "create key", n.Name, "the id's prefix is too long")
 	}
@@ -411,7 +418,7 @@ func (k *Keys) Rotate(ctx context.Context, id string) (*Key, error) {
 	var c Key
 	err := k.alter(ctx, "rotate key", id, func(b *kv.Batch, key *Key) error {
 		c = *key
-		c.Secret = newSecret()
+		c.Secret = newSecret(id)
 		value, err := k.encode(&c)
 		b.Put(recordKey(id), value)
 		return err
@@ -458,8 +465,13 @@ func random(encode func([]byte) string, n int) string {
 // secretLen is how long the secrets are that are made here.
 const secretLen = 40
 
-// newSecret returns 200 random bits in characters that no shell, URL or command line treats specially.
-func newSecret() string { return strings.ToLower(random(base32.StdEncoding.EncodeToString, secretLen)) }
+// newSecret returns 200 or more random bits for the key of an id, in characters that no shell, URL or command line treats specially.
+func newSecret(id string) string {
+	if isHexID(id) {
+		return hexText(hexSecret)
+	}
+	return strings.ToLower(random(base32.StdEncoding.EncodeToString, secretLen))
+}
 
 // RootID returns the id of the root key that isn't stored, or "".
 func (k *Keys) RootID() string {

@@ -234,6 +234,7 @@ type CreateKey struct {
 	Root      bool    `json:"root,omitempty"`
 	Scopes    []Scope `json:"scopes,omitempty"`
 	Lifetime  int64   `json:"lifetime,omitempty"`
+	E2B       bool    `json:"e2b,omitempty"` // one that clients of E2B take, too: its APIKey is e2b_ and hexadecimal digits
 }
 
 // Key describes an access key. The secret is told once, when the key is made; APIKey is "<id>.<secret>", which the REST

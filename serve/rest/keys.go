@@ -121,7 +121,7 @@ func (s *server) createKey(w http.ResponseWriter, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := access.NewKey{Name: in.Name, Root: in.Root, Expires: expires, Principal: in.Principal, Role: in.Role}
+	n := access.NewKey{Name: in.Name, Root: in.Root, Expires: expires, Principal: in.Principal, Role: in.Role, E2B: in.E2B}
 	if n.Grants, err = s.grants(r, in.Scopes); err != nil {
 		return nil, err
 	}

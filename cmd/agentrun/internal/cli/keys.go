@@ -21,16 +21,18 @@ func (a *app) keysCreate() *cobra.Command {
 	var in api.CreateKey
 	var expires string
 	cmd := &cobra.Command{
-		Use:   "create {--bucket BUCKET[:ro|:rw]... | --principal NAME [--role ROLE]} [--name NAME] [--expires 24h]",
+		Use:   "create {--bucket BUCKET[:ro|:rw]... | --principal NAME [--role ROLE] | --e2b} [--name NAME] [--expires 24h]",
 		Short: "Create an access key for buckets, or of a principal",
 		Long: `Create an access key. It works with S3 clients, with the API and with this program, but only for the
 objects of its buckets: about others it learns nothing, and it can't fork, snapshot or merge. It is
 void once its bucket is deleted, even if the name comes back. With --principal it is that principal's:
-it may what that one may, or less, with --role. The secret is shown only now.`,
+it may what that one may, or less, with --role. With --e2b it has the form that E2B's SDKs take, and
+is your own unless --principal says whose it is. The secret is shown only now.`,
 		Example: a.example(`
   agentrun keys create --bucket task-42
   agentrun keys create --bucket datasets:ro --bucket task-42 --name agent-42 --expires 24h
-  agentrun keys create --principal alice --role viewer`),
+  agentrun keys create --principal alice --role viewer
+  export E2B_API_KEY=$(agentrun keys create --e2b --json | jq -r .apiKey)`),
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: a.withServer(func(ctx context.Context, c *client.Client, _ []string) error {
@@ -40,9 +42,9 @@ it may what that one may, or less, with --role. The secret is shown only now.`,
 					ways++
 				}
 			}
-			if ways != 1 {
+			if ways != 1 && !(ways == 0 && in.E2B) {
 				return usage("--bucket", "for which bucket is the key?").
-					WithHint("--bucket NAME[:ro|:rw], more than once for several; or --root for a key that may do everything; or --principal NAME")
+					WithHint("--bucket NAME[:ro|:rw], more than once for several; or --root for a key that may do everything; or --principal NAME; or --e2b")
 			}
 			var err error
 			if in.Lifetime, err = parseLifetime("--expires", expires); err != nil {
@@ -85,6 +87,7 @@ it may what that one may, or less, with --role. The secret is shown only now.`,
 	f.BoolVar(&in.Root, "root", false, "a key that may do everything")
 	f.StringVar(&in.Principal, "principal", "", "`NAME` of the principal that the key acts as")
 	f.StringVar(&in.Role, "role", "", "at most this `ROLE` of the principal's: admin, operator, user or viewer")
+	f.BoolVar(&in.E2B, "e2b", false, "a key that E2B's SDKs take, too: e2b_ and hexadecimal digits")
 	a.bucketFlag(cmd, "bucket")
 	return cmd
 }

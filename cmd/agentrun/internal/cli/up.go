@@ -89,6 +89,7 @@ for other addresses, it gives everyone the base, and no other bucket.`,
 	f.StringArrayVar(&c.SSH.Network, "ssh-allow-net", nil, "a `HOST[:PORT]` that SSH sessions may connect to, as run --allow-net has it (repeatable)")
 	f.DurationVar(&c.SSH.Idle, "ssh-idle", 4*time.Hour, "`TIME` without a byte after which a session ends")
 	f.StringVar(&c.PortHost, "port-host", "", "`DOMAIN` beneath which PORT-ID.DOMAIN is a server in a sandbox (default localhost)")
+	f.StringVar(&c.E2BDomain, "e2b-domain", "", "`DOMAIN[:PORT]` beneath which E2B's clients find api and PORT-ID (default: that of --port-host, with the API's port)")
 	f.BoolVar(&c.NoLocalNode, "no-local-node", false, "run the service's sandboxes on other hosts only")
 	f.StringVar(&c.NodeListen, "node-listen", "", "address for nodes on other hosts, `HOST:PORT` (default: none)")
 	f.StringArrayVar(&c.BuildNetwork, "build-network", nil, "a `HOST[:PORT]` that init lines of templates may connect to, as run --allow-net has it (repeatable)")

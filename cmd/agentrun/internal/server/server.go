@@ -40,6 +40,7 @@ type Config struct {
 	History          time.Duration    // see bucket.Options
 	SSH              SSH
 	PortHost         string        // a domain beneath which PORT-ID.PortHost is a server in a sandbox; localhost, where browsers find this machine, if empty
+	E2BDomain        string        // a domain beneath which E2B's clients find api and PORT-ID, with a port where it isn't 443; PortHost with the listener's, if empty
 	NodeListen       string        // host:port at which nodes make themselves known; "" for none
 	NoLocalNode      bool          // sandboxes of the service run on other hosts only
 	BuildNetwork     []string      // what init lines of templates may connect to, as package egress has it
@@ -195,7 +196,10 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 		_, _ = apiListener.Close(), s3Listener.Close()
 		return nil, err
 	}
-	s.serve(&c, keys, apiListener, s3Listener)
+	if err = s.serve(&c, keys, apiListener, s3Listener); err != nil {
+		_, _ = apiListener.Close(), s3Listener.Close()
+		return nil, errors.Join(err, s.closeService(ctx))
+	}
 	if s.ssh != nil {
 		s.serving.Go(func() {
 			if err := s.ssh.Serve(sshListener); err != nil {
@@ -248,7 +252,7 @@ func reachable(l net.Listener) string {
 }
 
 // serve starts both servers.
-func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) {
+func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) error {
 	log := c.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -276,6 +280,10 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) {
 			return nil
 		},
 	})
+	apiHandler, err := s.openE2B(c, keys, m, restHandler, log)
+	if err != nil {
+		return err
+	}
 	s3Handler := s3.New(s.store.Store, keys, s3.Options{Domains: append([]string{"localhost"}, c.Domains...), Log: log})
 
 	base, cancel := context.WithCancelCause(context.Background())
@@ -283,7 +291,7 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) {
 	for _, p := range []struct {
 		l net.Listener
 		h http.Handler
-	}{{api, m.Wrap("rest", restHandler)}, {s3l, m.Wrap("s3", s3Handler)}} {
+	}{{api, apiHandler}, {s3l, m.Wrap("s3", s3Handler)}} {
 		srv := &http.Server{Handler: s.tracked(p.h), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 			BaseContext: func(net.Listener) context.Context { return base }, ErrorLog: quiet(log)}
 		s.servers = append(s.servers, srv)
@@ -293,6 +301,7 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) {
 			}
 		})
 	}
+	return nil
 }
 
 func quiet(log *slog.Logger) *stdlog.Logger { return stdlog.New(&serverLog{log}, "", 0) }
