@@ -175,6 +175,26 @@ sdk-typescript() {
 	folder "sdk-typescript-$(digest "$here/sdk/typescript/package-lock.json")" sdk_typescript_build
 }
 
+# E2B's SDKs, unmodified: for each language the oldest that is supported and the newest that was looked at.
+e2b_js_build() {
+	say "installing E2B's SDK for JavaScript into $cache (from the npm registry, without install scripts)"
+	cp "$here/e2b/clients/$1/package.json" "$here/e2b/clients/$1/package-lock.json" "$dir/"
+	(cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+}
+e2b() {
+	debian node nodejs npm
+	debian npm npm
+	debian python3 python3 python3-venv
+	local which name
+	for which in js-old js-new; do
+		folder "e2b-$which-$(digest "$here/e2b/clients/$which/package-lock.json")" e2b_js_build "$which"
+	done
+	for which in python-old python-new; do
+		name=e2b-$which-$(digest "$here/e2b/clients/$which.txt")
+		folder "$name" python_build "$name" "$here/e2b/clients/$which.txt" "E2B's SDK for Python"
+	done
+}
+
 just_bash_build() {
 	say "installing just-bash into $cache (from the npm registry, without install scripts)"
 	npm install --prefix "$dir" --ignore-scripts --no-audit --no-fund --loglevel=error "just-bash@$1"
@@ -270,10 +290,10 @@ kernels_build() {
 kernels() { unpacked kernels linux-image-amd64 kernels_build; }
 
 command -v go >/dev/null 2>&1 || die "Go is missing: AgentRun is built with it"
-[ $# -gt 0 ] || set -- python openapi js ssh versitygw miniogo rclone sdk-python sdk-typescript
+[ $# -gt 0 ] || set -- python openapi js ssh versitygw miniogo rclone sdk-python sdk-typescript e2b
 for tool in "$@"; do
 	case $tool in
-	versitygw | rclone | miniogo | python | openapi | js | ssh | just-bash | sdk-python | sdk-typescript | qemu | kernels) "$tool" ;;
+	versitygw | rclone | miniogo | python | openapi | js | ssh | just-bash | sdk-python | sdk-typescript | e2b | qemu | kernels) "$tool" ;;
 	*) die "no such tool: $tool" ;;
 	esac
 done

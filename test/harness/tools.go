@@ -58,7 +58,7 @@ func digest(t testing.TB, file string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Tool returns the path of an installed program: versitygw, rclone, miniogo, aws, python, s3cmd, sdk-python, tigris, qemu-system-x86_64, busybox,
+// Tool returns the path of an installed program: versitygw, rclone, miniogo, aws, python, s3cmd, sdk-python, an SDK of E2B, tigris, qemu-system-x86_64, busybox,
 // kernel-bench or kernel-cloud (the last two: a Linux image, with modules/ beside it).
 func Tool(t testing.TB, name string) string {
 	t.Helper()
@@ -72,6 +72,12 @@ func Tool(t testing.TB, name string) string {
 		setup, path = "python", filepath.Join("python-"+digest(t, "test/e2e/python/requirements.txt"), "bin", name)
 	case "sdk-python":
 		setup, path = name, filepath.Join(name+"-"+digest(t, "test/sdk/python/requirements.txt"), "bin", "python")
+	case "e2b-js-old", "e2b-js-new": // their folder of packages is one above
+		which := strings.TrimPrefix(name, "e2b-")
+		setup, path = "e2b", filepath.Join(name+"-"+digest(t, "test/e2b/clients/"+which+"/package-lock.json"), "node_modules", "e2b")
+	case "e2b-python-old", "e2b-python-new":
+		which := strings.TrimPrefix(name, "e2b-")
+		setup, path = "e2b", filepath.Join(name+"-"+digest(t, "test/e2b/clients/"+which+".txt"), "bin", "python")
 	case "schemathesis", "openapi-spec-validator":
 		setup, path = "openapi", filepath.Join("openapi-"+digest(t, "test/suites/openapi/requirements.txt"), "bin", name)
 	case "sdk-typescript": // its folder of packages is two above
