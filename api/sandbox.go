@@ -217,13 +217,17 @@ type Reservation struct {
 	Expires time.Time `json:"expires"`
 }
 
-// TakeSandboxSnapshot asks for a snapshot of a sandbox's files: POST /v1/sandboxes/{id}/snapshots. Its processes aren't in it.
+// TakeSandboxSnapshot asks for a snapshot of a sandbox's files: POST /v1/sandboxes/{id}/snapshots. With Memory its memory and
+// processes are in it, too, and what is made of it goes on from there; the sandbox itself goes on. What it was given at its claim isn't in it,
+// but what a process has in its memory is.
 type TakeSandboxSnapshot struct {
-	Name string `json:"name,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Memory bool   `json:"memory,omitempty"`
+	Kill   bool   `json:"kill,omitempty"` // with memory: processes that can't be copied are missing, instead of failing it
 }
 
-// SandboxSnapshot is the files of all durable volumes of a sandbox at one instant: GET /v1/snapshots[/{id}]
-// [?sandbox=ID]; DELETE. It outlives its sandbox. Buckets are what holds them, by path.
+// SandboxSnapshot is the files of all durable volumes of a sandbox at one instant, with Memory all of it: GET /v1/snapshots[/{id}]
+// [?sandbox=ID]; DELETE. It outlives its sandbox. Buckets are what holds the files, by path; memory is on the sandbox's node.
 type SandboxSnapshot struct {
 	ID       string            `json:"id"`
 	Name     string            `json:"name,omitempty"`
@@ -231,6 +235,7 @@ type SandboxSnapshot struct {
 	Template string            `json:"template,omitempty"`
 	Version  int               `json:"version,omitempty"`
 	Owner    string            `json:"owner,omitempty"`
+	Memory   bool              `json:"memory,omitempty"`
 	Buckets  map[string]string `json:"buckets"`
 	Created  time.Time         `json:"created"`
 }

@@ -23,7 +23,8 @@ type order struct {
 	owner    string
 	claim    string // name of the claim that it is for
 	env      *environment
-	volumes  []volume.Spec // of a snapshot
+	volumes  []volume.Spec // of a snapshot of files
+	from     *snapshot     // with memory
 	template *api.Template // that its image is of
 	pool     *pool
 	// also adds records to the transition that makes the sandbox somebody's.
@@ -119,6 +120,10 @@ func (c *Control) source(ctx context.Context, who *access.Caller, o *order) erro
 			return err
 		}
 		template, version = n.Template, n.Version
+		if n.Image != "" {
+			o.from = n
+			break
+		}
 		for path, bucket := range n.Buckets {
 			v := volume.Spec{Name: n.volume(path), Path: path, Base: bucket, Policy: volume.Snapshot}
 			o.volumes = append(o.volumes, v)
@@ -342,6 +347,9 @@ func (c *Control) startNew(ctx context.Context, o *order) (*box, error) {
 		return nil, err
 	}
 	r.State, r.Start = api.StateStarting, o.volumes
+	if o.from != nil {
+		r.From = o.from.ID
+	}
 	identity := c.identity(ctx, r, o.env)
 	b, err := c.startRecord(ctx, r, node.Start{Volumes: r.Start, Claim: &identity}, func(t *txn) { o.settle(t, r) })
 	if errors.Is(err, errMoved) && o.req.Name != "" && c.nameTaken(o.req.Name) {
@@ -364,11 +372,8 @@ func (c *Control) newRecord(v *api.Template, p *pool) *record {
 // startRecord records a sandbox, starts it on a node and records that it runs, or is warm. Nothing stays of one that nobody has
 // claimed if it can't be started; another is recorded as failed.
 func (c *Control) startRecord(ctx context.Context, r *record, s node.Start, also func(*txn)) (*box, error) {
-	p, err := c.place(placing{image: r.Image, engine: r.Engine})
+	p, err := c.placeRecord(ctx, r)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.ensureImage(ctx, p, r.Image); err != nil {
 		return nil, err
 	}
 	r.Node = p.name
@@ -388,7 +393,7 @@ func (c *Control) startRecord(ctx context.Context, r *record, s node.Start, also
 	}
 	actx, cancel := act(ctx)
 	defer cancel()
-	s.ID, s.Name, s.Epoch, s.Image = r.ID, r.Name, r.Epoch, r.Image
+	s.ID, s.Name, s.Epoch, s.Image = r.ID, r.Name, r.Epoch, r.source()
 	running, err := c.hostStart(actx, p, s)
 	if err != nil {
 		if r.claimed() {
@@ -405,10 +410,27 @@ func (c *Control) startRecord(ctx context.Context, r *record, s node.Start, also
 	return b, nil
 }
 
-// hostStart starts a sandbox; an image that the node has lost is built again.
+// placeRecord chooses the node of a sandbox that is to start: one that has its image then.
+func (c *Control) placeRecord(ctx context.Context, r *record) (*peer, error) {
+	n := placing{image: r.Image, engine: r.Engine}
+	if r.From != "" {
+		from := c.snapshots.get(r.From)
+		if from == nil || from.Gone {
+			return nil, errs.Msg(errs.NotFound, "start sandbox", r.From, "the snapshot was deleted")
+		}
+		n.image, n.on = from.Image, from.Node
+	}
+	p, err := c.place(n)
+	if err != nil || r.From != "" {
+		return p, err
+	}
+	return p, c.ensureImage(ctx, p, r.Image)
+}
+
+// hostStart starts a sandbox; an image that the node has lost is built again, unless it is a snapshot's.
 func (c *Control) hostStart(ctx context.Context, p *peer, s node.Start) (*node.Running, error) {
 	running, err := p.host.Start(ctx, s)
-	if errs.Is(err, errs.NotFound) {
+	if errs.Is(err, errs.NotFound) && snapshotOf(s.Image) == "" {
 		p.hold(s.Image, false)
 		if err := c.ensureImage(ctx, p, s.Image); err != nil {
 			return nil, err

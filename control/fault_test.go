@@ -373,6 +373,49 @@ func TestKill(t *testing.T) {
 			}
 			return ""
 		}},
+		"snapshot with memory": {base, shoot, func(l *lab, err error) string {
+			list, lerr := l.Snapshots(l.ctx, admin, "", Page{})
+			if lerr != nil || err == nil && len(list.Snapshots) != 1 {
+				return fmt.Sprintf("%+v, %v", list, lerr)
+			}
+			return l.shots()
+		}},
+		"create from memory": {func(l *lab) error {
+			if err := base(l); err != nil {
+				return err
+			}
+			return shoot(l)
+		}, func(l *lab) error {
+			list, err := l.Snapshots(l.ctx, admin, "", Page{})
+			if err != nil {
+				return err
+			}
+			_, err = l.CreateSandbox(l.ctx, admin, api.CreateSandbox{Name: "copy", Snapshot: list.Snapshots[0].ID})
+			return err
+		}, func(l *lab, err error) string {
+			text, rerr := l.run("copy", "get", "f")
+			if rerr == nil && text != "base" || err == nil && rerr != nil {
+				return fmt.Sprintf("%q, %v", text, rerr)
+			}
+			return l.shots()
+		}},
+		"delete memory": {func(l *lab) error {
+			if err := base(l); err != nil {
+				return err
+			}
+			return shoot(l)
+		}, func(l *lab) error {
+			list, err := l.Snapshots(l.ctx, admin, "", Page{})
+			if err != nil {
+				return err
+			}
+			return l.DeleteSnapshot(l.ctx, admin, list.Snapshots[0].ID)
+		}, func(l *lab, err error) string {
+			if list, lerr := l.Snapshots(l.ctx, admin, "", Page{}); lerr != nil || err == nil && len(list.Snapshots) != 0 {
+				return fmt.Sprintf("%+v, %v", list, lerr)
+			}
+			return l.shots()
+		}},
 		"fill": {nil, func(l *lab) error {
 			if _, err := l.PutPool(l.ctx, admin, "p", api.PoolSpec{Template: "p", Replicas: 4}); err != nil {
 				return err
@@ -479,4 +522,42 @@ func keyed(l *lab) error {
 		return &Answer{Status: 201, Body: []byte(s.ID)}, nil
 	})
 	return err
+}
+
+// shoot takes a snapshot with memory of the sandbox base.
+func shoot(l *lab) error {
+	if _, err := l.run("base", "set", "f", "base"); err != nil {
+		return err
+	}
+	_, err := l.TakeSnapshot(l.ctx, admin, "base", api.TakeSandboxSnapshot{Memory: true})
+	return err
+}
+
+// shots says what is wrong with the images of snapshots: nodes have those that are recorded, and no others.
+func (l *lab) shots() string {
+	want := map[string]bool{}
+	l.snapshots.all(func(id string, n *snapshot) bool {
+		if n.Pending || n.Gone {
+			l.t.Errorf("the snapshot %s is half there", id)
+		}
+		want[n.Image] = true
+		return true
+	})
+	for i, h := range l.hosts {
+		l.poll(l.ctx, l.peer(l.names[i]))
+		images, err := h.Images(l.ctx)
+		if err != nil {
+			return err.Error()
+		}
+		for _, image := range images {
+			if snapshotOf(image) != "" && !want[image] {
+				return image + " is left"
+			}
+			delete(want, image)
+		}
+	}
+	if len(want) > 0 {
+		return fmt.Sprintf("missing: %v", want)
+	}
+	return ""
 }

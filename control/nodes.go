@@ -175,6 +175,7 @@ type placing struct {
 	engine string
 	count  int // of sandboxes; 0 is 1
 	not    map[string]bool
+	on     string // only there: the image can't be had elsewhere
 }
 
 // heldFactor is how much more room a node without the image must have to be taken.
@@ -192,7 +193,7 @@ func (c *Control) place(n placing) (*peer, error) {
 		p.mu.Lock()
 		info, held, up := p.info, p.images[n.image], !p.lost && p.ready
 		p.mu.Unlock()
-		if !up || rec == nil || rec.Draining || n.not[p.name] {
+		if !up || rec == nil || rec.Draining && n.on == "" || n.not[p.name] || n.on != "" && n.on != p.name {
 			continue
 		}
 		engine := cmp.Or(n.engine, api.Userspace)
@@ -225,6 +226,8 @@ func (c *Control) place(n placing) (*peer, error) {
 		return nil, errs.Msg(errs.Unsupported, op, cmp.Or(n.engine, api.Userspace), "this engine doesn't work here: "+engineWhy)
 	case len(all) == 0:
 		return nil, errs.Msg(errs.Unavailable, op, "", "no node has joined")
+	case n.on != "":
+		return nil, errs.Msg(errs.Unavailable, op, n.on, "the node that has the snapshot's memory isn't there now")
 	}
 	return nil, errs.Msg(errs.Unavailable, op, "", "no node is ready")
 }
@@ -267,7 +270,12 @@ func (c *Control) shownNode(name string) *api.Node {
 	i := &p.info
 	n.Version, n.Capacity, n.CPUs, n.Memory, n.Free, n.Seen = i.Version, i.Max, i.CPUs, i.Memory, i.Free, p.wall
 	maps.Copy(n.Engines, i.Engines)
-	n.Templates = slices.Sorted(maps.Keys(p.images))
+	for image := range p.images {
+		if snapshotOf(image) == "" {
+			n.Templates = append(n.Templates, image)
+		}
+	}
+	slices.Sort(n.Templates)
 	if !p.lost {
 		n.State = "ready"
 		if rec.Draining {

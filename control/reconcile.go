@@ -205,10 +205,12 @@ func lostReason(r *record, p *peer) string {
 
 // startAgain starts a sandbox whose start was recorded but never happened.
 func (c *Control) startAgain(ctx context.Context, p *peer, r *record) error {
-	if err := c.ensureImage(ctx, p, r.Image); err != nil {
-		return err
+	if r.From == "" {
+		if err := c.ensureImage(ctx, p, r.Image); err != nil {
+			return err
+		}
 	}
-	s := node.Start{ID: r.ID, Name: r.Name, Epoch: r.Epoch, Image: r.Image, Volumes: r.Start}
+	s := node.Start{ID: r.ID, Name: r.Name, Epoch: r.Epoch, Image: r.source(), Volumes: r.Start}
 	if r.claimed() {
 		identity, err := c.reidentify(ctx, r)
 		if err != nil {

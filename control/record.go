@@ -12,7 +12,8 @@ import (
 type record struct {
 	api.Sandbox
 
-	Image  string        `json:"image"`
+	Image  string        `json:"image"`            // of its template: what it has after a crash of its node
+	From   string        `json:"from,omitempty"`   // id of the snapshot with memory that it starts from, instead
 	Sealed []byte        `json:"sealed,omitempty"` // its environment: secrets are in it
 	Mounts []volume.Spec `json:"mounts,omitempty"` // that came with the claim
 	Start  []volume.Spec `json:"start,omitempty"`  // that it was started with in place of its image's: a snapshot's
@@ -27,6 +28,14 @@ type record struct {
 func (r *record) clone() *record {
 	c := *r
 	return &c
+}
+
+// source is the image that it starts from.
+func (r *record) source() string {
+	if r.From != "" {
+		return snapshotPrefix(r.From)
+	}
+	return r.Image
 }
 
 // live reports whether it hasn't ended.

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,12 +11,14 @@ import (
 	"agentrun.dev/api"
 	"agentrun.dev/bucket"
 	"agentrun.dev/errs"
+	"agentrun.dev/node"
 )
 
 // snapshot is what is recorded of a snapshot. Pending ones are being taken, Gone ones deleted: what a crash leaves of them goes.
 type snapshot struct {
 	api.SandboxSnapshot
 	Node    string            `json:"node"`
+	Image   string            `json:"image,omitempty"` // on the node, of one with memory
 	Names   map[string]string `json:"names,omitempty"` // of volumes, by path
 	Pending bool              `json:"pending,omitempty"`
 	Gone    bool              `json:"gone,omitempty"`
@@ -31,6 +34,17 @@ func (n *snapshot) volume(path string) string {
 
 func snapshotPrefix(id string) string { return "snap-" + id }
 
+// maxSnapshots bounds the snapshots with memory that a principal has: each holds as much of its node's disk.
+const maxSnapshots = 1000
+
+// snapshotOf is the id of the snapshot that an image on a node is of, which Capture made; empty if it isn't. Templates' images have an '@'.
+func snapshotOf(image string) string {
+	if id, ok := strings.CutPrefix(image, snapshotPrefix("")); ok && !strings.Contains(id, "@") {
+		return id
+	}
+	return ""
+}
+
 func snapshotThing(id string, n *snapshot) access.Thing {
 	t := access.Thing{Kind: "snapshot", ID: short(id)}
 	if n != nil {
@@ -39,7 +53,8 @@ func snapshotThing(id string, n *snapshot) access.Thing {
 	return t
 }
 
-// TakeSnapshot keeps the files of all durable volumes of a sandbox, at one instant, in buckets of their own.
+// TakeSnapshot keeps the files of all durable volumes of a sandbox, at one instant, in buckets of their own; with Memory, its processes and
+// all else, too.
 func (c *Control) TakeSnapshot(ctx context.Context, who *access.Caller, id string, s api.TakeSandboxSnapshot) (*api.SandboxSnapshot, error) {
 	const op = "take snapshot"
 	b, err := c.findLive(ctx, who, access.SandboxChange, op, id)
@@ -49,6 +64,13 @@ func (c *Control) TakeSnapshot(ctx context.Context, who *access.Caller, id strin
 	if len(s.Name) > 255 || strings.ContainsAny(s.Name, "\x00\n") {
 		return nil, invalid(op, short(s.Name), "a name has at most 255 bytes and no line breaks")
 	}
+	if s.Kill && !s.Memory {
+		return nil, invalid(op, "kill", "processes are copied only into a snapshot with memory")
+	}
+	owner := cmp.Or(ownerOf(who), b.rec.Load().Owner)
+	if s.Memory && c.captures(owner) >= maxSnapshots {
+		return nil, errs.Msg(errs.Limit, op, b.id, fmt.Sprintf("there are %d snapshots with memory of this owner's already", maxSnapshots)).WithHint("delete those that aren't needed any more")
+	}
 	p, err := c.enter(ctx, b, op)
 	if err != nil {
 		return nil, err
@@ -56,7 +78,10 @@ func (c *Control) TakeSnapshot(ctx context.Context, who *access.Caller, id strin
 	defer b.leave()
 	r := b.rec.Load()
 	n := &snapshot{Node: r.Node, Pending: true, Names: map[string]string{}, SandboxSnapshot: api.SandboxSnapshot{ID: newID(), Name: s.Name, Sandbox: r.ID,
-		Template: r.Template, Version: r.Version, Owner: cmp.Or(ownerOf(who), r.Owner), Buckets: map[string]string{}, Created: c.clock.now()}}
+		Template: r.Template, Version: r.Version, Owner: owner, Buckets: map[string]string{}, Created: c.clock.now(), Memory: s.Memory}}
+	if s.Memory {
+		n.Image = snapshotPrefix(n.ID)
+	}
 	for _, v := range r.Volumes {
 		n.Names[v.Path] = v.Name
 		if v.Bucket != "" {
@@ -70,7 +95,12 @@ func (c *Control) TakeSnapshot(ctx context.Context, who *access.Caller, id strin
 	}
 	actx, cancel := act(ctx)
 	defer cancel()
-	buckets, err := p.host.Snapshot(actx, b.id, snapshotPrefix(n.ID))
+	var buckets map[string]string
+	if s.Memory {
+		buckets, err = p.host.Capture(actx, b.id, node.Capture{Image: n.Image, Prefix: snapshotPrefix(n.ID), Kill: s.Kill})
+	} else {
+		buckets, err = p.host.Snapshot(actx, b.id, snapshotPrefix(n.ID))
+	}
 	if err != nil {
 		if derr := c.dropSnapshot(actx, n); derr != nil {
 			c.o.Log.Warn("drop a snapshot that failed", "snapshot", n.ID, "err", derr)
@@ -85,6 +115,17 @@ func (c *Control) TakeSnapshot(ctx context.Context, who *access.Caller, id strin
 		return nil, err
 	}
 	return &done.SandboxSnapshot, nil
+}
+
+// captures counts the snapshots with memory that an owner has.
+func (c *Control) captures(owner string) (count int) {
+	c.snapshots.all(func(_ string, n *snapshot) bool {
+		if n.Image != "" && n.Owner == owner {
+			count++
+		}
+		return true
+	})
+	return count
 }
 
 // findSnapshot finds a snapshot for a caller.
@@ -147,7 +188,8 @@ func (c *Control) DeleteSnapshot(ctx context.Context, who *access.Caller, id str
 	return c.dropSnapshot(ctx, n)
 }
 
-// dropSnapshot records that a snapshot goes, deletes its buckets and forgets it.
+// dropSnapshot records that a snapshot goes, deletes its image and buckets and forgets it. On a node that isn't there, the image is one
+// that nothing needs when it returns.
 func (c *Control) dropSnapshot(ctx context.Context, n *snapshot) error {
 	if !n.Gone {
 		gone := *n
@@ -158,6 +200,11 @@ func (c *Control) dropSnapshot(ctx context.Context, n *snapshot) error {
 			return err
 		}
 		n = &gone
+	}
+	if p := c.peer(n.Node); n.Image != "" && p != nil && p.up() {
+		if err := p.host.DropImage(ctx, n.Image); err != nil && !errs.Is(err, errs.Unavailable) {
+			return err
+		}
 	}
 	for _, name := range n.Buckets {
 		if c.o.Store == nil {

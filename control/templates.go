@@ -423,6 +423,10 @@ func (c *Control) BuildLog(ctx context.Context, who *access.Caller, name string,
 
 // wants reports whether an image is of a version that sandboxes may still be started from.
 func (c *Control) wants(image string) bool {
+	if id := snapshotOf(image); id != "" {
+		n := c.snapshots.get(id)
+		return n != nil && !n.Gone
+	}
 	name, text, ok := strings.Cut(image, "@")
 	version, err := strconv.Atoi(text)
 	if !ok || err != nil {

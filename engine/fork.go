@@ -39,8 +39,8 @@ func Capture(ctx context.Context, in Instance, volumes *volume.Set, cutID string
 }
 
 // CaptureAll is Capture for an instance that goes on later, instead of forks of it, as volume.Set.CutAll has it.
-func CaptureAll(ctx context.Context, in Instance, volumes *volume.Set, cutID string) (image Image, cut *volume.Cut, err error) {
-	return capture(ctx, in, func(ctx context.Context) (*volume.Cut, error) { return volumes.CutAll(ctx, cutID) }, FreezeOptions{})
+func CaptureAll(ctx context.Context, in Instance, volumes *volume.Set, cutID string, o FreezeOptions) (image Image, cut *volume.Cut, err error) {
+	return capture(ctx, in, func(ctx context.Context) (*volume.Cut, error) { return volumes.CutAll(ctx, cutID) }, o)
 }
 
 func capture(ctx context.Context, in Instance, cutting func(context.Context) (*volume.Cut, error), o FreezeOptions) (image Image, cut *volume.Cut, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"agentrun.dev/engine"
@@ -160,6 +161,9 @@ func (s *Sandbox) child(i int, o ForkOptions, f *family) (*Sandbox, error) {
 		return c, nil
 	}
 	c.hosted, c.epoch, c.shared = true, 1, s.shared
+	s.mu.Lock()
+	c.mounted = slices.Clone(s.mounted)
+	s.mu.Unlock()
 	if !inside {
 		c.image = s.image // so that it outlives a crash, which what a sandbox makes of itself doesn't
 	}

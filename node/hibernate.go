@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"agentrun.dev/bucket"
@@ -47,6 +48,7 @@ type asleep struct {
 	Cut     string            `json:"cut"`              // whose buckets hold the volumes
 	Shared  []string          `json:"shared,omitempty"` // buckets that were made for it, or what it is a fork of, and are shared
 	Bases   map[string]string `json:"bases,omitempty"`
+	Mounted []string          `json:"mounted,omitempty"` // paths of volumes that a claim brought
 	Since   time.Time         `json:"since"`
 }
 
@@ -108,8 +110,8 @@ func (s *Sandbox) save(ctx context.Context) (err error) {
 		return err
 	}
 	// The cut of an earlier sleep may still be there, should its deletion have failed.
-	about := asleep{Spec: s.spec, Hosted: s.hosted, Image: s.image, Epoch: s.epoch, Claimed: s.claimed.Load(), Bases: s.bases, Since: time.Now().UTC(), Cut: s.id + "-" + newID()[32:]}
-	image, cut, err := s.captureAll(short, about.Cut)
+	about := asleep{Spec: s.spec, Hosted: s.hosted, Image: s.image, Epoch: s.epoch, Claimed: s.claimed.Load(), Bases: s.bases, Mounted: s.mounted, Since: time.Now().UTC(), Cut: s.id + "-" + newID()[32:]}
+	image, cut, err := s.captureAll(short, about.Cut, engine.FreezeOptions{})
 	if err != nil {
 		return err
 	}
@@ -256,7 +258,7 @@ func (n *Node) resume(ctx context.Context, id string, epoch uint64, claim *Claim
 	if err != nil {
 		return nil, err
 	}
-	s.bases, s.shared, s.epoch, s.image = about.Bases, about.Shared, epoch, about.Image
+	s.bases, s.shared, s.mounted, s.epoch, s.image = about.Bases, about.Shared, about.Mounted, epoch, about.Image
 	s.claimed.Store(about.Claimed)
 	if about.Parent != "" {
 		s.origin = &origin{parent: about.Parent, index: about.Index}
@@ -588,6 +590,9 @@ func syncDir(dir string) error {
 func failed(op, id string, err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		err = p.Err
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return errs.New(errs.NoSpace, op, id, err)
 	}
 	return errs.New(errs.Other, op, id, err)
 }

@@ -60,6 +60,10 @@ type Host interface {
 	// Dial connects to a server inside the sandbox that listens on a port. None there is errs.Unavailable.
 	Dial(ctx context.Context, id string, port int) (net.Conn, error)
 
+	// Capture makes an image of a running sandbox as it is at one instant: memory, processes and files, and nothing of its claim. Start makes
+	// sandboxes of it that go on from there. It is durable when Capture returns, and the sandbox goes on. The buckets of its durable
+	// volumes are forked as by Snapshot, at that instant, and returned. To capture a sandbox again under the same name changes nothing.
+	Capture(ctx context.Context, id string, c Capture) (map[string]string, error)
 	// Snapshot forks the buckets of a sandbox's durable volumes at one instant into buckets that stay, named prefix-VOLUME;
 	// it returns them by path.
 	Snapshot(ctx context.Context, id, prefix string) (map[string]string, error)
@@ -123,6 +127,13 @@ type Fork struct {
 	Epoch      uint64  // of the parent; the children's is 1
 	Claims     []Claim // one for each, or one for all
 	Kill       bool
+}
+
+// Capture describes an image to make of a running sandbox.
+type Capture struct {
+	Image  string // its name, as of Build
+	Prefix string // of the buckets that stay: prefix-VOLUME
+	Kill   bool   // processes that can't be copied are missing in the image, instead of failing the capture
 }
 
 // Running tells of a sandbox that was just started.

@@ -120,6 +120,8 @@ func TestSecrets(t *testing.T) {
 				t.Fatal(r, err)
 			}
 		}
+		_, err = h.Capture(ctx, "one", node.Capture{Image: "snap", Prefix: "keep"})
+		check(err)
 		check(h.Hibernate(ctx, "one"))
 		if found := find(dir, secret); found != nil {
 			t.Errorf("%s: in %v", c.name, found)
@@ -144,6 +146,12 @@ func TestSecrets(t *testing.T) {
 		expect(t, out.String(), want)
 		_, err = h.Start(ctx, node.Start{ID: "two", Epoch: 1, Image: "i@1", Claim: &node.Claim{}})
 		check(err)
+		_, err = h.Start(ctx, node.Start{ID: "three", Epoch: 1, Image: "snap", Claim: &node.Claim{}})
+		check(err)
+		out.Reset()
+		_, err = h.Code(ctx, "three", node.Code{Text: "echo \"[$TOKEN$x]\"; cat a", Session: "keeps-it", Stdout: &out})
+		check(err)
+		expect(t, out.String(), want)
 	}
 	// Another key opens nothing, and says so.
 	store, dir := newStore(t), t.TempDir()

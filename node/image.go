@@ -35,6 +35,12 @@ type savedImage struct {
 	Cut      string                   `json:"cut"`                // whose buckets hold the volumes
 	Policies map[string]volume.Policy `json:"policies,omitempty"` // by path, where the image's own are others
 	Built    time.Time                `json:"built"`
+
+	// Of one that Capture made:
+	Captured string            `json:"captured,omitempty"` // id of the sandbox
+	Base     string            `json:"base,omitempty"`     // the image that the sandbox came from at first
+	Mounted  []string          `json:"mounted,omitempty"`  // paths of volumes that its claim brought
+	Kept     map[string]string `json:"kept,omitempty"`     // the buckets that stay, by path
 }
 
 // image is one that Local has loaded. What is on disk has no interpreter running, so that it outlives changes of them; what
@@ -51,21 +57,54 @@ type image struct {
 	closed bool
 }
 
-// use lends what sandboxes are started from, until done is called.
-func (im *image) use() (warm engine.Image, cut *volume.Cut, done func(), err error) {
+// use lends an image that is loaded, until done is called. One that Capture made is loaded no longer than it is used: there may be
+// many of them, each with a sandbox's memory.
+func (l *local) use(ctx context.Context, name string) (im *image, done func(), err error) {
+	for {
+		if im, err = l.image(ctx, name); err != nil {
+			return nil, nil, err
+		}
+		im.mu.Lock()
+		ok := !im.closed
+		if ok {
+			im.users++
+		}
+		im.mu.Unlock()
+		if ok {
+			return im, func() { l.unuse(im) }, nil
+		}
+	}
+}
+
+// unuse ends a use.
+func (l *local) unuse(im *image) {
+	l.mu.Lock()
 	im.mu.Lock()
 	defer im.mu.Unlock()
-	if im.warm == nil || im.closed {
-		return nil, nil, nil, errs.Msg(errs.NotFound, "start sandbox", im.name, "the image has been dropped")
-	}
-	im.users++
-	return im.warm, im.cut, func() {
-		im.mu.Lock()
-		defer im.mu.Unlock()
-		if im.users--; im.users == 0 && im.closed {
-			im.discard(context.Background())
+	im.users--
+	dropped, unload := im.closed, im.about.Captured != "" && l.n.o.Dir != ""
+	if im.users == 0 && !dropped && unload {
+		im.closed = true
+		if l.images[im.name] == im {
+			delete(l.images, im.name)
 		}
-	}, nil
+	}
+	l.mu.Unlock()
+	end := context.Background()
+	switch {
+	case im.users > 0:
+	case dropped:
+		l.log(im.name, im.discard(end))
+	case unload:
+		l.log(im.name, errors.Join(im.warm.Close(), im.disk.Close(end)))
+		im.warm, im.cut, im.disk = nil, nil, nil
+	}
+}
+
+func (l *local) log(image string, err error) {
+	if err != nil {
+		l.n.o.Log.Error("let go of an image", "image", image, "err", err)
+	}
 }
 
 // drop lets go of the image once nobody uses it. Its buckets are deleted.
@@ -133,7 +172,7 @@ func (l *local) Build(ctx context.Context, b Build, log io.Writer) error {
 	defer unlock()
 	about, err := l.imageAbout(b.Image)
 	if err == nil {
-		if have, want := about.Build.text(), b.text(); !bytes.Equal(have, want) {
+		if have, want := about.Build.text(), b.text(); about.Captured != "" || !bytes.Equal(have, want) {
 			return errs.Msg(errs.Exists, "build", b.Image, "there is an image of this name, of another description")
 		}
 		return nil

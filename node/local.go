@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,25 +116,26 @@ func (l *local) Start(ctx context.Context, st Start) (*Running, error) {
 	case !errs.Is(err, errs.NotFound):
 		return nil, err
 	}
-	im, err := l.image(ctx, st.Image)
-	if err != nil {
-		return nil, err
-	}
-	if s, err = l.start(ctx, im, st, nil); err != nil {
+	if s, err = l.start(ctx, st, nil); err != nil {
 		return nil, err
 	}
 	return s.running(begun), nil
 }
 
 // start makes a sandbox of an image; of one that had run before, from is what is left.
-func (l *local) start(ctx context.Context, im *image, st Start, from *crashed) (*Sandbox, error) {
+func (l *local) start(ctx context.Context, st Start, from *crashed) (*Sandbox, error) {
+	im, done, err := l.use(ctx, st.Image)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	spec := im.about.Build.Spec
 	spec.ID, spec.Name, spec.Network, spec.Volumes, spec.Lease = st.ID, st.Name, nil, nil, 0
 	s, err := l.n.sandbox(spec, newFamily())
 	if err != nil {
 		return nil, err
 	}
-	s.hosted, s.epoch, s.image = true, st.Epoch, st.Image
+	s.hosted, s.epoch, s.image = true, st.Epoch, cmp.Or(im.about.Base, st.Image)
 	s.dialer = egress.New(nil, l.n.o.Network)
 	extra := st.Volumes
 	if st.Claim != nil {
@@ -149,14 +151,10 @@ func (l *local) start(ctx context.Context, im *image, st Start, from *crashed) (
 		return nil, err
 	}
 	defer l.n.admitted(1)
-	warm, cut, done, err := im.use()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	instead, more := split(cut.Specs(), extra)
+	instead, more := split(im.cut.Specs(), extra)
+	instead = im.without(instead)
 	who := engine.Identity{ID: s.id, Hostname: spec.Hostname, Services: s.services(), Labels: s.labels(), Adopt: from != nil}
-	child, err := engine.Start(ctx, warm, cut, who, instead...)
+	child, err := engine.Start(ctx, im.warm, im.cut, who, instead...)
 	if err != nil {
 		return nil, err
 	}
@@ -243,9 +241,11 @@ func (s *Sandbox) take(c *Claim) error {
 	if err != nil {
 		return err
 	}
-	if _, err := volume.Normal(c.Volumes); err != nil {
+	brought, err := volume.Normal(c.Volumes)
+	if err != nil {
 		return err
 	}
+	s.bring(brought)
 	if s.dialer == nil {
 		s.dialer = egress.New(policy, s.n.o.Network)
 	} else {
@@ -257,6 +257,17 @@ func (s *Sandbox) take(c *Claim) error {
 	s.env.Store(&env)
 	s.claimed.Store(true)
 	return nil
+}
+
+// bring notes that volumes are a claim's.
+func (s *Sandbox) bring(list []volume.Spec) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range list {
+		if !slices.Contains(s.mounted, v.Path) {
+			s.mounted = append(s.mounted, v.Path)
+		}
+	}
 }
 
 // inherit gives a fork that a sandbox makes of itself what its parent was claimed with.

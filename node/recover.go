@@ -71,11 +71,7 @@ func (n *Node) adoptBases(ctx context.Context, names []string, lost map[string]*
 
 // recover starts a sandbox again whose node crashed: of its image, with its own durable volumes as they are.
 func (l *local) recover(ctx context.Context, id string, epoch uint64, c *crashed, claim Claim) (*Sandbox, error) {
-	im, err := l.image(ctx, c.image)
-	if err != nil {
-		return nil, err
-	}
-	s, err := l.start(ctx, im, Start{ID: id, Epoch: epoch, Image: c.image, Volumes: c.volumes, Claim: &claim}, c)
+	s, err := l.start(ctx, Start{ID: id, Epoch: epoch, Image: c.image, Volumes: c.volumes, Claim: &claim}, c)
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,7 @@ type Sandbox struct {
 	calls   sessions
 
 	mu      sync.Mutex // one change of volumes at a time
+	mounted []string   // paths of volumes that a claim brought
 	volumes *volume.Set
 	asleep  bool              // saved: bases are the sleeper's
 	shared  []string          // buckets that Sweep may delete, of volumes that it shared with others before it slept

@@ -601,9 +601,9 @@ func (s *Sandbox) capture(ctx context.Context, cutID string, o engine.FreezeOpti
 	return engine.Capture(ctx, s.in, s.volumes, cutID, o)
 }
 
-// captureAll is capture for a sandbox that goes to sleep.
-func (s *Sandbox) captureAll(ctx context.Context, cutID string) (engine.Image, *volume.Cut, error) {
+// captureAll is capture for one that goes on as this one was: a sandbox that goes to sleep, or of which a snapshot is taken.
+func (s *Sandbox) captureAll(ctx context.Context, cutID string, o engine.FreezeOptions) (engine.Image, *volume.Cut, error) {
 	s.calls.sending.Lock()
 	defer s.calls.sending.Unlock()
-	return engine.CaptureAll(ctx, s.in, s.volumes, cutID)
+	return engine.CaptureAll(ctx, s.in, s.volumes, cutID, o)
 }

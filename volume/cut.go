@@ -193,6 +193,16 @@ func (c *Cut) Buckets() []string {
 	return out
 }
 
+// Bucket returns the name of the one that was made for the cut of the volume at a path; empty if there is none.
+func (c *Cut) Bucket(path string) string {
+	for _, m := range c.list {
+		if m.Path == path && m.b != nil && m.b.bucket != nil && m.b.own {
+			return m.b.bucket.Name()
+		}
+	}
+	return ""
+}
+
 // Lasting returns the names of buckets that were made for a sandbox and are shared by its forks, and keeps them when the last of
 // those ends: the saved cut needs them.
 func (c *Cut) Lasting() []string {

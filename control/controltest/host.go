@@ -49,6 +49,7 @@ type Host struct {
 	sandboxes map[string]*Sandbox
 	gone      bool
 	snapshots map[string]map[string]string
+	captured  map[string]Sandbox // by image
 	calls     map[string]int
 }
 
@@ -56,7 +57,7 @@ var _ node.Host = (*Host)(nil)
 
 // New returns a node with the userspace engine, with room for so many sandboxes; 0 is no bound.
 func New(name string, most int) *Host {
-	return &Host{images: map[string]node.Build{}, sandboxes: map[string]*Sandbox{}, snapshots: map[string]map[string]string{}, calls: map[string]int{},
+	return &Host{images: map[string]node.Build{}, sandboxes: map[string]*Sandbox{}, snapshots: map[string]map[string]string{}, captured: map[string]Sandbox{}, calls: map[string]int{},
 		info: node.Info{Name: name, Version: "test", Engines: map[string]string{api.Userspace: ""}, Max: most, CPUs: 2, Memory: 1 << 30, Free: 1 << 29}}
 }
 
@@ -194,6 +195,7 @@ func (h *Host) Images(context.Context) ([]string, error) {
 func (h *Host) DropImage(ctx context.Context, image string) error {
 	return h.do(ctx, "drop", image, func() error {
 		delete(h.images, image)
+		delete(h.captured, image)
 		return nil
 	})
 }
@@ -216,6 +218,9 @@ func (h *Host) Start(ctx context.Context, s node.Start) (out *node.Running, err 
 			return errs.Msg(errs.Limit, "start", s.ID, "the node is full")
 		}
 		n := &Sandbox{ID: s.ID, Image: s.Image, Epoch: s.Epoch, Files: map[string]string{}, Base: map[string]string{}, Started: time.Now()}
+		if from, ok := h.captured[s.Image]; ok {
+			n.Files, n.Base = maps.Clone(from.Files), maps.Clone(from.Files)
+		}
 		for _, v := range b.Spec.Volumes {
 			n.Volumes = append(n.Volumes, mounted(s.ID, v))
 		}
@@ -425,6 +430,38 @@ func (h *Host) Dial(_ context.Context, id string, _ int) (net.Conn, error) {
 	return nil, errs.Msg(errs.Unavailable, "dial", id, "nobody listens")
 }
 
+// Capture implements node.Host. An image that was captured holds the files of the sandbox.
+func (h *Host) Capture(ctx context.Context, id string, c node.Capture) (out map[string]string, err error) {
+	err = h.do(ctx, "capture", id, func() error {
+		s, err := h.find("capture", id, false)
+		if err != nil {
+			return err
+		}
+		if was, ok := h.captured[c.Image]; ok && was.ID != id {
+			return errs.Msg(errs.Exists, "capture", c.Image, "there is one of another sandbox")
+		} else if !ok {
+			b := h.images[s.Image]
+			b.Image = c.Image
+			h.images[c.Image] = b
+			h.captured[c.Image] = Sandbox{ID: id, Files: maps.Clone(s.Files)}
+		}
+		out = s.buckets(c.Prefix)
+		return nil
+	})
+	return out, err
+}
+
+// buckets are those that a snapshot makes.
+func (s *Sandbox) buckets(prefix string) map[string]string {
+	out := map[string]string{}
+	for _, v := range s.Volumes {
+		if v.Bucket != "" {
+			out[v.Spec.Path] = prefix + "-" + v.Spec.Name
+		}
+	}
+	return out
+}
+
 // Snapshot implements node.Host.
 func (h *Host) Snapshot(ctx context.Context, id, prefix string) (out map[string]string, err error) {
 	err = h.do(ctx, "snapshot", id, func() error {
@@ -432,12 +469,7 @@ func (h *Host) Snapshot(ctx context.Context, id, prefix string) (out map[string]
 		if err != nil {
 			return err
 		}
-		out = map[string]string{}
-		for _, v := range s.Volumes {
-			if v.Bucket != "" {
-				out[v.Spec.Path] = prefix + "-" + v.Spec.Name
-			}
-		}
+		out = s.buckets(prefix)
 		h.snapshots[prefix] = maps.Clone(s.Files)
 		return nil
 	})

@@ -42,6 +42,7 @@ func Run(t *testing.T, c Config) {
 		{"Info", testInfo}, {"Build", testBuild}, {"BuildFails", testBuildFails}, {"Drop", testDrop}, {"Start", testStart}, {"StartVolumes", testStartVolumes},
 		{"Policies", testPolicies}, {"Claim", testClaim}, {"Fork", testFork}, {"ForkInside", testForkInside}, {"Hibernate", testHibernate}, {"Restart", testRestart},
 		{"End", testEnd}, {"Missing", testMissing}, {"Exec", testExec}, {"Processes", testProcesses}, {"Diff", testDiff}, {"Merge", testMerge}, {"Snapshot", testSnapshot},
+		{"Capture", testCapture},
 		{"Usage", testUsage}, {"Files", testFiles}, {"FilesHostile", testFilesHostile}, {"FilesConcurrent", testFilesConcurrent}, {"FilesAs", testFilesAs}, {"Watch", testWatch}, {"Dial", testDial}, {"Budget", testBudget}, {"Shell", testShell}, {"Python", testPython}, {"JavaScript", testJavaScript}, {"Sessions", testSessions}, {"Warm", testWarm},
 	} {
 		t.Run(x.name, func(t *testing.T) { x.f(&tester{TB: t, t: t, c: c, World: c.New(t)}) })
@@ -545,6 +546,8 @@ func testMissing(t *tester) {
 	t.kind("signal", t.Host.Signal(ctx, "none", 1, 15), errs.NotFound)
 	_, err = t.Host.Snapshot(ctx, "none", "x")
 	t.kind("snapshot", err, errs.NotFound)
+	_, err = t.Host.Capture(ctx, "none", node.Capture{Image: "snap", Prefix: "x"})
+	t.kind("capture", err, errs.NotFound)
 	t.kind("diff", t.Host.Diff(ctx, "none", "", nil, nil), errs.NotFound)
 	_, err = t.Host.Merge(ctx, "none", "other", api.MergeSandbox{})
 	t.kind("merge", err, errs.NotFound)

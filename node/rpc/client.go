@@ -191,6 +191,12 @@ func (c *Client) Signal(ctx context.Context, id string, pid, sig int) error {
 	return err
 }
 
+// Capture implements node.Host.
+func (c *Client) Capture(ctx context.Context, id string, x node.Capture) (map[string]string, error) {
+	m, err := unary(ctx, "capture", id, c.c.Capture, &pb.CaptureRequest{Id: id, Image: x.Image, Prefix: x.Prefix, Kill: x.Kill})
+	return m.GetBuckets(), err
+}
+
 // Snapshot implements node.Host.
 func (c *Client) Snapshot(ctx context.Context, id, prefix string) (map[string]string, error) {
 	m, err := unary(ctx, "snapshot", id, c.c.Snapshot, &pb.SnapshotRequest{Id: id, Prefix: prefix})

@@ -131,6 +131,12 @@ func (s *server) Processes(ctx context.Context, r *connect.Request[pb.ProcessesR
 	return answer(out, err)
 }
 
+func (s *server) Capture(ctx context.Context, r *connect.Request[pb.CaptureRequest]) (*connect.Response[pb.SnapshotResponse], error) {
+	q := r.Msg
+	m, err := s.h.Capture(ctx, q.GetId(), node.Capture{Image: q.GetImage(), Prefix: q.GetPrefix(), Kill: q.GetKill()})
+	return answer(&pb.SnapshotResponse{Buckets: m}, err)
+}
+
 func (s *server) Snapshot(ctx context.Context, r *connect.Request[pb.SnapshotRequest]) (*connect.Response[pb.SnapshotResponse], error) {
 	m, err := s.h.Snapshot(ctx, r.Msg.GetId(), r.Msg.GetPrefix())
 	return answer(&pb.SnapshotResponse{Buckets: m}, err)

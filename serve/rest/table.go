@@ -137,7 +137,7 @@ func (s *server) forkRoutes() []route {
 		{"GET /v1/forks/{name}", "fork", "Describe a fork", nil, found(c.Fork)},
 		{"PUT /v1/forks/{name}", "putFork", "Make a fork under a name, unless it exists", nil, changed(200, c.PutFork)},
 		{"DELETE /v1/forks/{name}", "deleteFork", "End the sandboxes of a fork, and forget it", nil, removed(c.DeleteFork)},
-		{"POST /v1/sandboxes/{id}/snapshots", "snapshotSandbox", "Keep its files as they are", nil, repeatable(changed(201, c.TakeSnapshot))},
+		{"POST /v1/sandboxes/{id}/snapshots", "snapshotSandbox", "Keep its files, or all of it, as they are", nil, repeatable(changed(201, c.TakeSnapshot))},
 		{"GET /v1/sandboxes/{id}/snapshots", "listSnapshotsOfSandbox", "List its snapshots", paged(), ofService(plain(nil, t[api.SandboxSnapshots](), 200, s.sandboxSnapshots))},
 		{"GET /v1/snapshots", "listSandboxSnapshots", "List snapshots of sandboxes", paged(param{name: "sandbox", about: "of this one"}),
 			ofService(plain(nil, t[api.SandboxSnapshots](), 200, s.snapshots))},

@@ -245,9 +245,12 @@ export class Sandbox {
     return this.set("POST", ["promote"], { timeout: long });
   }
 
-  /** Keeps the files of all durable volumes as they are at one instant; `create({ snapshot })` makes sandboxes of it. */
-  snapshot(name?: string): Promise<Snapshot> {
-    return this.transport.json<Snapshot>("POST", this.at("snapshots"), { once: true, body: body({ name }) });
+  /**
+   * Keeps the files of all durable volumes as they are at one instant; `create({ snapshot })` makes sandboxes of it. With memory its processes
+   * are in it, too, and go on from there; with kill those that can't be copied are missing, instead of failing it.
+   */
+  snapshot(name?: string, o: { memory?: boolean; kill?: boolean } = {}): Promise<Snapshot> {
+    return this.transport.json<Snapshot>("POST", this.at("snapshots"), { once: true, timeout: long, body: body({ name, ...o }) });
   }
 
   /** Saves memory, processes and files to disk and frees processor and memory. The next use wakes it up. */

@@ -296,6 +296,8 @@ export interface Snapshot {
   template?: string;
   version?: number;
   owner?: string;
+  /** Its processes and memory are in it, too */
+  memory?: boolean;
   buckets: Record<string, string>;
   created: string;
 }

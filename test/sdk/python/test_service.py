@@ -450,6 +450,17 @@ def test_snapshot(client, box):
         client.snapshots.get(snap.id)
 
 
+def test_snapshot_memory(client, box):
+    box.exec("x = 41")
+    snap = box.snapshot(memory=True)
+    box.exec("x = 1")
+    assert snap.memory
+    with client.create(snapshot=snap) as s:
+        assert s.exec("print(x + 1)").stdout == "42\n"
+    client.snapshots.delete(snap.id)
+    assert box.exec("print(x)").stdout == "1\n"
+
+
 # Its life.
 
 

@@ -131,6 +131,11 @@ test("forks of forks, compared and merged; sleep and wake", async () => {
   const tree = await deep.tree({ root: true });
   assert.equal(tree.sandbox.id, s.id);
   assert.equal(tree.children.length, 2);
+  const whole = await s.snapshot("whole", { memory: true });
+  const twin = await client.create(undefined, { snapshot: whole });
+  assert.equal((await twin.exec("print(n)")).stdout, "1\n");
+  await twin.terminate();
+  await client.snapshots.delete(whole.id);
   const kept = await s.snapshot("kept");
   await s.terminate();
   const again = await client.create(undefined, { snapshot: kept });

@@ -474,7 +474,11 @@ func (a *app) sandboxesPromote() *cobra.Command {
 func (a *app) sandboxesSnapshot() *cobra.Command {
 	var in api.TakeSandboxSnapshot
 	cmd := &cobra.Command{
-		Use: "snapshot ID [--name NAME]", Short: "Keep a sandbox's files as they are; new sandboxes can be made of them",
+		Use: "snapshot ID [--name NAME] [--memory [--kill]]", Short: "Keep a sandbox as it is, its files or all of it; new sandboxes can be made of that",
+		Long: `Keep the files of a sandbox's durable volumes as they are at one instant; with --memory its memory and processes, too.
+A sandbox that is made of it (sandboxes create --snapshot ID) goes on from there. The sandbox itself goes on as well.`,
+		Example: `agentrun sandboxes snapshot worker --name before-upgrade
+agentrun sandboxes snapshot worker --memory`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeSandboxes(1),
 		RunE: a.withServer(func(ctx context.Context, c *client.Client, args []string) error {
 			s, err := c.SnapshotSandbox(ctx, args[0], in)
@@ -489,6 +493,8 @@ func (a *app) sandboxesSnapshot() *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringVar(&in.Name, "name", "", "what it is called: `NAME`")
+	cmd.Flags().BoolVar(&in.Memory, "memory", false, "with its memory and processes")
+	cmd.Flags().BoolVar(&in.Kill, "kill", false, "leave out processes that can't be copied, instead of failing")
 	return cmd
 }
 

@@ -324,7 +324,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The files of all durable volumes of a sandbox at one instant. `buckets` are what holds them, by path."""
+    """The files of all durable volumes of a sandbox at one instant, with `memory` all of it. `buckets` are what holds the files, by path."""
 
     id: str = ""
     name: str = ""
@@ -332,6 +332,7 @@ class Snapshot:
     template: str = ""
     version: int = 0
     owner: str = ""
+    memory: bool = False
     buckets: Dict[str, str] = field(default_factory=dict)
     created: Optional[datetime] = None
 

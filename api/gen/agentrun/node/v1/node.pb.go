@@ -4281,6 +4281,74 @@ func (x *FileEvent) GetTo() string {
 	return ""
 }
 
+type CaptureRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Image         string                 `protobuf:"bytes,2,opt,name=image,proto3" json:"image,omitempty"`
+	Prefix        string                 `protobuf:"bytes,3,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	Kill          bool                   `protobuf:"varint,4,opt,name=kill,proto3" json:"kill,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CaptureRequest) Reset() {
+	*x = CaptureRequest{}
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CaptureRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CaptureRequest) ProtoMessage() {}
+
+func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
+func (*CaptureRequest) Descriptor() ([]byte, []int) {
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *CaptureRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *CaptureRequest) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *CaptureRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *CaptureRequest) GetKill() bool {
+	if x != nil {
+		return x.Kill
+	}
+	return false
+}
+
 type SnapshotRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -4291,7 +4359,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4303,7 +4371,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4316,7 +4384,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{65}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SnapshotRequest) GetId() string {
@@ -4342,7 +4410,7 @@ type SnapshotResponse struct {
 
 func (x *SnapshotResponse) Reset() {
 	*x = SnapshotResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4354,7 +4422,7 @@ func (x *SnapshotResponse) String() string {
 func (*SnapshotResponse) ProtoMessage() {}
 
 func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4367,7 +4435,7 @@ func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{66}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *SnapshotResponse) GetBuckets() map[string]string {
@@ -4388,7 +4456,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4400,7 +4468,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4413,7 +4481,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{67}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *DiffRequest) GetA() string {
@@ -4449,7 +4517,7 @@ type FileChange struct {
 
 func (x *FileChange) Reset() {
 	*x = FileChange{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4461,7 +4529,7 @@ func (x *FileChange) String() string {
 func (*FileChange) ProtoMessage() {}
 
 func (x *FileChange) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4474,7 +4542,7 @@ func (x *FileChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileChange.ProtoReflect.Descriptor instead.
 func (*FileChange) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{68}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *FileChange) GetPath() string {
@@ -4517,7 +4585,7 @@ type MergeRequest struct {
 
 func (x *MergeRequest) Reset() {
 	*x = MergeRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4529,7 +4597,7 @@ func (x *MergeRequest) String() string {
 func (*MergeRequest) ProtoMessage() {}
 
 func (x *MergeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4542,7 +4610,7 @@ func (x *MergeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeRequest.ProtoReflect.Descriptor instead.
 func (*MergeRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{69}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *MergeRequest) GetSource() string {
@@ -4587,7 +4655,7 @@ type MergeResponse struct {
 
 func (x *MergeResponse) Reset() {
 	*x = MergeResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4599,7 +4667,7 @@ func (x *MergeResponse) String() string {
 func (*MergeResponse) ProtoMessage() {}
 
 func (x *MergeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4612,7 +4680,7 @@ func (x *MergeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeResponse.ProtoReflect.Descriptor instead.
 func (*MergeResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{70}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *MergeResponse) GetAdded() int64 {
@@ -4671,7 +4739,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4683,7 +4751,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4696,7 +4764,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{71}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Problem) GetKind() string {
@@ -5040,7 +5108,12 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\tFileEvent\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x0e\n" +
-	"\x02to\x18\x03 \x01(\tR\x02to\"9\n" +
+	"\x02to\x18\x03 \x01(\tR\x02to\"b\n" +
+	"\x0eCaptureRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05image\x18\x02 \x01(\tR\x05image\x12\x16\n" +
+	"\x06prefix\x18\x03 \x01(\tR\x06prefix\x12\x12\n" +
+	"\x04kill\x18\x04 \x01(\bR\x04kill\"9\n" +
 	"\x0fSnapshotRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\"\x99\x01\n" +
@@ -5076,7 +5149,7 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x02op\x18\x02 \x01(\tR\x02op\x12\x14\n" +
 	"\x05thing\x18\x03 \x01(\tR\x05thing\x12\x14\n" +
 	"\x05cause\x18\x04 \x01(\tR\x05cause\x12\x12\n" +
-	"\x04hint\x18\x05 \x01(\tR\x04hint2\xbb\x12\n" +
+	"\x04hint\x18\x05 \x01(\tR\x04hint2\x8e\x13\n" +
 	"\vNodeService\x12C\n" +
 	"\x04Info\x12\x1d.agentrun.node.v1.InfoRequest\x1a\x1a.agentrun.node.v1.NodeInfo\"\x00\x12G\n" +
 	"\x05Build\x12\x1e.agentrun.node.v1.BuildRequest\x1a\x1a.agentrun.node.v1.BuildLog\"\x000\x01\x12M\n" +
@@ -5105,7 +5178,8 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x04Move\x12\x1d.agentrun.node.v1.MoveRequest\x1a\x1e.agentrun.node.v1.FileResponse\"\x00\x12H\n" +
 	"\x05Watch\x12\x1e.agentrun.node.v1.WatchRequest\x1a\x1b.agentrun.node.v1.FileEvent\"\x000\x01\x12M\n" +
 	"\x06Detail\x12\x1f.agentrun.node.v1.DetailRequest\x1a .agentrun.node.v1.DetailResponse\"\x00\x12M\n" +
-	"\aSetTags\x12 .agentrun.node.v1.SetTagsRequest\x1a\x1e.agentrun.node.v1.FileResponse\"\x00\x12S\n" +
+	"\aSetTags\x12 .agentrun.node.v1.SetTagsRequest\x1a\x1e.agentrun.node.v1.FileResponse\"\x00\x12Q\n" +
+	"\aCapture\x12 .agentrun.node.v1.CaptureRequest\x1a\".agentrun.node.v1.SnapshotResponse\"\x00\x12S\n" +
 	"\bSnapshot\x12!.agentrun.node.v1.SnapshotRequest\x1a\".agentrun.node.v1.SnapshotResponse\"\x00\x12G\n" +
 	"\x04Diff\x12\x1d.agentrun.node.v1.DiffRequest\x1a\x1c.agentrun.node.v1.FileChange\"\x000\x01\x12J\n" +
 	"\x05Merge\x12\x1e.agentrun.node.v1.MergeRequest\x1a\x1f.agentrun.node.v1.MergeResponse\"\x002\xbe\x01\n" +
@@ -5125,7 +5199,7 @@ func file_agentrun_node_v1_node_proto_rawDescGZIP() []byte {
 	return file_agentrun_node_v1_node_proto_rawDescData
 }
 
-var file_agentrun_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
+var file_agentrun_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
 var file_agentrun_node_v1_node_proto_goTypes = []any{
 	(*RegisterRequest)(nil),   // 0: agentrun.node.v1.RegisterRequest
 	(*RegisterResponse)(nil),  // 1: agentrun.node.v1.RegisterResponse
@@ -5192,23 +5266,24 @@ var file_agentrun_node_v1_node_proto_goTypes = []any{
 	(*DetailResponse)(nil),    // 62: agentrun.node.v1.DetailResponse
 	(*SetTagsRequest)(nil),    // 63: agentrun.node.v1.SetTagsRequest
 	(*FileEvent)(nil),         // 64: agentrun.node.v1.FileEvent
-	(*SnapshotRequest)(nil),   // 65: agentrun.node.v1.SnapshotRequest
-	(*SnapshotResponse)(nil),  // 66: agentrun.node.v1.SnapshotResponse
-	(*DiffRequest)(nil),       // 67: agentrun.node.v1.DiffRequest
-	(*FileChange)(nil),        // 68: agentrun.node.v1.FileChange
-	(*MergeRequest)(nil),      // 69: agentrun.node.v1.MergeRequest
-	(*MergeResponse)(nil),     // 70: agentrun.node.v1.MergeResponse
-	(*Problem)(nil),           // 71: agentrun.node.v1.Problem
-	nil,                       // 72: agentrun.node.v1.NodeInfo.EnginesEntry
-	nil,                       // 73: agentrun.node.v1.Command.ModesEntry
-	nil,                       // 74: agentrun.node.v1.FileDetail.TagsEntry
-	nil,                       // 75: agentrun.node.v1.SetTagsRequest.TagsEntry
-	nil,                       // 76: agentrun.node.v1.SnapshotResponse.BucketsEntry
+	(*CaptureRequest)(nil),    // 65: agentrun.node.v1.CaptureRequest
+	(*SnapshotRequest)(nil),   // 66: agentrun.node.v1.SnapshotRequest
+	(*SnapshotResponse)(nil),  // 67: agentrun.node.v1.SnapshotResponse
+	(*DiffRequest)(nil),       // 68: agentrun.node.v1.DiffRequest
+	(*FileChange)(nil),        // 69: agentrun.node.v1.FileChange
+	(*MergeRequest)(nil),      // 70: agentrun.node.v1.MergeRequest
+	(*MergeResponse)(nil),     // 71: agentrun.node.v1.MergeResponse
+	(*Problem)(nil),           // 72: agentrun.node.v1.Problem
+	nil,                       // 73: agentrun.node.v1.NodeInfo.EnginesEntry
+	nil,                       // 74: agentrun.node.v1.Command.ModesEntry
+	nil,                       // 75: agentrun.node.v1.FileDetail.TagsEntry
+	nil,                       // 76: agentrun.node.v1.SetTagsRequest.TagsEntry
+	nil,                       // 77: agentrun.node.v1.SnapshotResponse.BucketsEntry
 }
 var file_agentrun_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: agentrun.node.v1.RegisterRequest.info:type_name -> agentrun.node.v1.NodeInfo
 	5,  // 1: agentrun.node.v1.HeartbeatRequest.info:type_name -> agentrun.node.v1.NodeInfo
-	72, // 2: agentrun.node.v1.NodeInfo.engines:type_name -> agentrun.node.v1.NodeInfo.EnginesEntry
+	73, // 2: agentrun.node.v1.NodeInfo.engines:type_name -> agentrun.node.v1.NodeInfo.EnginesEntry
 	6,  // 3: agentrun.node.v1.Spec.volumes:type_name -> agentrun.node.v1.Volume
 	7,  // 4: agentrun.node.v1.Spec.limits:type_name -> agentrun.node.v1.Limits
 	8,  // 5: agentrun.node.v1.BuildRequest.spec:type_name -> agentrun.node.v1.Spec
@@ -5223,7 +5298,7 @@ var file_agentrun_node_v1_node_proto_depIdxs = []int32{
 	15, // 14: agentrun.node.v1.WakeRequest.claim:type_name -> agentrun.node.v1.Claim
 	30, // 15: agentrun.node.v1.StatusResponse.sandboxes:type_name -> agentrun.node.v1.SandboxStatus
 	33, // 16: agentrun.node.v1.Command.tty:type_name -> agentrun.node.v1.Size
-	73, // 17: agentrun.node.v1.Command.modes:type_name -> agentrun.node.v1.Command.ModesEntry
+	74, // 17: agentrun.node.v1.Command.modes:type_name -> agentrun.node.v1.Command.ModesEntry
 	34, // 18: agentrun.node.v1.ExecInput.command:type_name -> agentrun.node.v1.Command
 	33, // 19: agentrun.node.v1.ExecInput.resize:type_name -> agentrun.node.v1.Size
 	37, // 20: agentrun.node.v1.CodeInput.start:type_name -> agentrun.node.v1.CodeStart
@@ -5234,10 +5309,10 @@ var file_agentrun_node_v1_node_proto_depIdxs = []int32{
 	51, // 25: agentrun.node.v1.OpenResponse.info:type_name -> agentrun.node.v1.FileInfo
 	49, // 26: agentrun.node.v1.WriteRequest.file:type_name -> agentrun.node.v1.FileRequest
 	51, // 27: agentrun.node.v1.FileDetail.leads:type_name -> agentrun.node.v1.FileInfo
-	74, // 28: agentrun.node.v1.FileDetail.tags:type_name -> agentrun.node.v1.FileDetail.TagsEntry
+	75, // 28: agentrun.node.v1.FileDetail.tags:type_name -> agentrun.node.v1.FileDetail.TagsEntry
 	61, // 29: agentrun.node.v1.DetailResponse.details:type_name -> agentrun.node.v1.FileDetail
-	75, // 30: agentrun.node.v1.SetTagsRequest.tags:type_name -> agentrun.node.v1.SetTagsRequest.TagsEntry
-	76, // 31: agentrun.node.v1.SnapshotResponse.buckets:type_name -> agentrun.node.v1.SnapshotResponse.BucketsEntry
+	76, // 30: agentrun.node.v1.SetTagsRequest.tags:type_name -> agentrun.node.v1.SetTagsRequest.TagsEntry
+	77, // 31: agentrun.node.v1.SnapshotResponse.buckets:type_name -> agentrun.node.v1.SnapshotResponse.BucketsEntry
 	4,  // 32: agentrun.node.v1.NodeService.Info:input_type -> agentrun.node.v1.InfoRequest
 	9,  // 33: agentrun.node.v1.NodeService.Build:input_type -> agentrun.node.v1.BuildRequest
 	11, // 34: agentrun.node.v1.NodeService.Images:input_type -> agentrun.node.v1.ImagesRequest
@@ -5266,46 +5341,48 @@ var file_agentrun_node_v1_node_proto_depIdxs = []int32{
 	59, // 57: agentrun.node.v1.NodeService.Watch:input_type -> agentrun.node.v1.WatchRequest
 	60, // 58: agentrun.node.v1.NodeService.Detail:input_type -> agentrun.node.v1.DetailRequest
 	63, // 59: agentrun.node.v1.NodeService.SetTags:input_type -> agentrun.node.v1.SetTagsRequest
-	65, // 60: agentrun.node.v1.NodeService.Snapshot:input_type -> agentrun.node.v1.SnapshotRequest
-	67, // 61: agentrun.node.v1.NodeService.Diff:input_type -> agentrun.node.v1.DiffRequest
-	69, // 62: agentrun.node.v1.NodeService.Merge:input_type -> agentrun.node.v1.MergeRequest
-	0,  // 63: agentrun.node.v1.RegistryService.Register:input_type -> agentrun.node.v1.RegisterRequest
-	2,  // 64: agentrun.node.v1.RegistryService.Heartbeat:input_type -> agentrun.node.v1.HeartbeatRequest
-	5,  // 65: agentrun.node.v1.NodeService.Info:output_type -> agentrun.node.v1.NodeInfo
-	10, // 66: agentrun.node.v1.NodeService.Build:output_type -> agentrun.node.v1.BuildLog
-	12, // 67: agentrun.node.v1.NodeService.Images:output_type -> agentrun.node.v1.ImagesResponse
-	14, // 68: agentrun.node.v1.NodeService.DropImage:output_type -> agentrun.node.v1.DropImageResponse
-	18, // 69: agentrun.node.v1.NodeService.Start:output_type -> agentrun.node.v1.Running
-	20, // 70: agentrun.node.v1.NodeService.Claim:output_type -> agentrun.node.v1.ClaimResponse
-	22, // 71: agentrun.node.v1.NodeService.Fork:output_type -> agentrun.node.v1.ForkResponse
-	24, // 72: agentrun.node.v1.NodeService.Hibernate:output_type -> agentrun.node.v1.HibernateResponse
-	18, // 73: agentrun.node.v1.NodeService.Wake:output_type -> agentrun.node.v1.Running
-	27, // 74: agentrun.node.v1.NodeService.End:output_type -> agentrun.node.v1.EndResponse
-	29, // 75: agentrun.node.v1.NodeService.Status:output_type -> agentrun.node.v1.StatusResponse
-	32, // 76: agentrun.node.v1.NodeService.Usage:output_type -> agentrun.node.v1.UsageResponse
-	36, // 77: agentrun.node.v1.NodeService.Exec:output_type -> agentrun.node.v1.ExecOutput
-	36, // 78: agentrun.node.v1.NodeService.Attach:output_type -> agentrun.node.v1.ExecOutput
-	40, // 79: agentrun.node.v1.NodeService.Code:output_type -> agentrun.node.v1.CodeOutput
-	43, // 80: agentrun.node.v1.NodeService.Processes:output_type -> agentrun.node.v1.ProcessesResponse
-	45, // 81: agentrun.node.v1.NodeService.Signal:output_type -> agentrun.node.v1.SignalResponse
-	48, // 82: agentrun.node.v1.NodeService.Dial:output_type -> agentrun.node.v1.DialOutput
-	51, // 83: agentrun.node.v1.NodeService.Stat:output_type -> agentrun.node.v1.FileInfo
-	53, // 84: agentrun.node.v1.NodeService.List:output_type -> agentrun.node.v1.ListResponse
-	55, // 85: agentrun.node.v1.NodeService.Open:output_type -> agentrun.node.v1.OpenResponse
-	51, // 86: agentrun.node.v1.NodeService.Write:output_type -> agentrun.node.v1.FileInfo
-	50, // 87: agentrun.node.v1.NodeService.Mkdir:output_type -> agentrun.node.v1.FileResponse
-	50, // 88: agentrun.node.v1.NodeService.Remove:output_type -> agentrun.node.v1.FileResponse
-	50, // 89: agentrun.node.v1.NodeService.Move:output_type -> agentrun.node.v1.FileResponse
-	64, // 90: agentrun.node.v1.NodeService.Watch:output_type -> agentrun.node.v1.FileEvent
-	62, // 91: agentrun.node.v1.NodeService.Detail:output_type -> agentrun.node.v1.DetailResponse
-	50, // 92: agentrun.node.v1.NodeService.SetTags:output_type -> agentrun.node.v1.FileResponse
-	66, // 93: agentrun.node.v1.NodeService.Snapshot:output_type -> agentrun.node.v1.SnapshotResponse
-	68, // 94: agentrun.node.v1.NodeService.Diff:output_type -> agentrun.node.v1.FileChange
-	70, // 95: agentrun.node.v1.NodeService.Merge:output_type -> agentrun.node.v1.MergeResponse
-	1,  // 96: agentrun.node.v1.RegistryService.Register:output_type -> agentrun.node.v1.RegisterResponse
-	3,  // 97: agentrun.node.v1.RegistryService.Heartbeat:output_type -> agentrun.node.v1.HeartbeatResponse
-	65, // [65:98] is the sub-list for method output_type
-	32, // [32:65] is the sub-list for method input_type
+	65, // 60: agentrun.node.v1.NodeService.Capture:input_type -> agentrun.node.v1.CaptureRequest
+	66, // 61: agentrun.node.v1.NodeService.Snapshot:input_type -> agentrun.node.v1.SnapshotRequest
+	68, // 62: agentrun.node.v1.NodeService.Diff:input_type -> agentrun.node.v1.DiffRequest
+	70, // 63: agentrun.node.v1.NodeService.Merge:input_type -> agentrun.node.v1.MergeRequest
+	0,  // 64: agentrun.node.v1.RegistryService.Register:input_type -> agentrun.node.v1.RegisterRequest
+	2,  // 65: agentrun.node.v1.RegistryService.Heartbeat:input_type -> agentrun.node.v1.HeartbeatRequest
+	5,  // 66: agentrun.node.v1.NodeService.Info:output_type -> agentrun.node.v1.NodeInfo
+	10, // 67: agentrun.node.v1.NodeService.Build:output_type -> agentrun.node.v1.BuildLog
+	12, // 68: agentrun.node.v1.NodeService.Images:output_type -> agentrun.node.v1.ImagesResponse
+	14, // 69: agentrun.node.v1.NodeService.DropImage:output_type -> agentrun.node.v1.DropImageResponse
+	18, // 70: agentrun.node.v1.NodeService.Start:output_type -> agentrun.node.v1.Running
+	20, // 71: agentrun.node.v1.NodeService.Claim:output_type -> agentrun.node.v1.ClaimResponse
+	22, // 72: agentrun.node.v1.NodeService.Fork:output_type -> agentrun.node.v1.ForkResponse
+	24, // 73: agentrun.node.v1.NodeService.Hibernate:output_type -> agentrun.node.v1.HibernateResponse
+	18, // 74: agentrun.node.v1.NodeService.Wake:output_type -> agentrun.node.v1.Running
+	27, // 75: agentrun.node.v1.NodeService.End:output_type -> agentrun.node.v1.EndResponse
+	29, // 76: agentrun.node.v1.NodeService.Status:output_type -> agentrun.node.v1.StatusResponse
+	32, // 77: agentrun.node.v1.NodeService.Usage:output_type -> agentrun.node.v1.UsageResponse
+	36, // 78: agentrun.node.v1.NodeService.Exec:output_type -> agentrun.node.v1.ExecOutput
+	36, // 79: agentrun.node.v1.NodeService.Attach:output_type -> agentrun.node.v1.ExecOutput
+	40, // 80: agentrun.node.v1.NodeService.Code:output_type -> agentrun.node.v1.CodeOutput
+	43, // 81: agentrun.node.v1.NodeService.Processes:output_type -> agentrun.node.v1.ProcessesResponse
+	45, // 82: agentrun.node.v1.NodeService.Signal:output_type -> agentrun.node.v1.SignalResponse
+	48, // 83: agentrun.node.v1.NodeService.Dial:output_type -> agentrun.node.v1.DialOutput
+	51, // 84: agentrun.node.v1.NodeService.Stat:output_type -> agentrun.node.v1.FileInfo
+	53, // 85: agentrun.node.v1.NodeService.List:output_type -> agentrun.node.v1.ListResponse
+	55, // 86: agentrun.node.v1.NodeService.Open:output_type -> agentrun.node.v1.OpenResponse
+	51, // 87: agentrun.node.v1.NodeService.Write:output_type -> agentrun.node.v1.FileInfo
+	50, // 88: agentrun.node.v1.NodeService.Mkdir:output_type -> agentrun.node.v1.FileResponse
+	50, // 89: agentrun.node.v1.NodeService.Remove:output_type -> agentrun.node.v1.FileResponse
+	50, // 90: agentrun.node.v1.NodeService.Move:output_type -> agentrun.node.v1.FileResponse
+	64, // 91: agentrun.node.v1.NodeService.Watch:output_type -> agentrun.node.v1.FileEvent
+	62, // 92: agentrun.node.v1.NodeService.Detail:output_type -> agentrun.node.v1.DetailResponse
+	50, // 93: agentrun.node.v1.NodeService.SetTags:output_type -> agentrun.node.v1.FileResponse
+	67, // 94: agentrun.node.v1.NodeService.Capture:output_type -> agentrun.node.v1.SnapshotResponse
+	67, // 95: agentrun.node.v1.NodeService.Snapshot:output_type -> agentrun.node.v1.SnapshotResponse
+	69, // 96: agentrun.node.v1.NodeService.Diff:output_type -> agentrun.node.v1.FileChange
+	71, // 97: agentrun.node.v1.NodeService.Merge:output_type -> agentrun.node.v1.MergeResponse
+	1,  // 98: agentrun.node.v1.RegistryService.Register:output_type -> agentrun.node.v1.RegisterResponse
+	3,  // 99: agentrun.node.v1.RegistryService.Heartbeat:output_type -> agentrun.node.v1.HeartbeatResponse
+	66, // [66:100] is the sub-list for method output_type
+	32, // [32:66] is the sub-list for method input_type
 	32, // [32:32] is the sub-list for extension type_name
 	32, // [32:32] is the sub-list for extension extendee
 	0,  // [0:32] is the sub-list for field type_name
@@ -5356,7 +5433,7 @@ func file_agentrun_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agentrun_node_v1_node_proto_rawDesc), len(file_agentrun_node_v1_node_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   77,
+			NumMessages:   78,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

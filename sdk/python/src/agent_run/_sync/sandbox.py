@@ -323,10 +323,16 @@ class Sandbox:
         """Puts this fork in its parent's place."""
         return self._set("POST", "promote", timeout=_LONG)
 
-    def snapshot(self, name: Optional[str] = None) -> Snapshot:
-        """Keeps the files of all durable volumes as they are at one instant. `create(snapshot=…)` makes sandboxes of it. Processes aren't
-        in it; it outlives the sandbox."""
-        return self._transport.call(Snapshot, "POST", self._path("snapshots"), key="", json=_wire.body(name=name))
+    def snapshot(self, name: Optional[str] = None, *, memory: bool = False, kill: bool = False) -> Snapshot:
+        """Keeps the files of all durable volumes as they are at one instant. `create(snapshot=…)` makes sandboxes of it. It outlives the
+        sandbox, which goes on.
+
+        Args:
+            memory: processes and memory are in it, too: what is made of it goes on from there.
+            kill: processes that can't be copied are missing in it, instead of failing it.
+        """
+        return self._transport.call(Snapshot, "POST", self._path("snapshots"), key="", timeout=_LONG,
+                                          json=_wire.body(name=name, memory=memory or None, kill=kill or None))
 
     def snapshots(self) -> List[Snapshot]:
         """Returns the snapshots that were taken of this sandbox."""

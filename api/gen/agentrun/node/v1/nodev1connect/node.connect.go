@@ -94,6 +94,8 @@ const (
 	NodeServiceDetailProcedure = "/agentrun.node.v1.NodeService/Detail"
 	// NodeServiceSetTagsProcedure is the fully-qualified name of the NodeService's SetTags RPC.
 	NodeServiceSetTagsProcedure = "/agentrun.node.v1.NodeService/SetTags"
+	// NodeServiceCaptureProcedure is the fully-qualified name of the NodeService's Capture RPC.
+	NodeServiceCaptureProcedure = "/agentrun.node.v1.NodeService/Capture"
 	// NodeServiceSnapshotProcedure is the fully-qualified name of the NodeService's Snapshot RPC.
 	NodeServiceSnapshotProcedure = "/agentrun.node.v1.NodeService/Snapshot"
 	// NodeServiceDiffProcedure is the fully-qualified name of the NodeService's Diff RPC.
@@ -139,6 +141,7 @@ type NodeServiceClient interface {
 	Watch(context.Context, *connect.Request[v1.WatchRequest]) (*connect.ServerStreamForClient[v1.FileEvent], error)
 	Detail(context.Context, *connect.Request[v1.DetailRequest]) (*connect.Response[v1.DetailResponse], error)
 	SetTags(context.Context, *connect.Request[v1.SetTagsRequest]) (*connect.Response[v1.FileResponse], error)
+	Capture(context.Context, *connect.Request[v1.CaptureRequest]) (*connect.Response[v1.SnapshotResponse], error)
 	Snapshot(context.Context, *connect.Request[v1.SnapshotRequest]) (*connect.Response[v1.SnapshotResponse], error)
 	Diff(context.Context, *connect.Request[v1.DiffRequest]) (*connect.ServerStreamForClient[v1.FileChange], error)
 	Merge(context.Context, *connect.Request[v1.MergeRequest]) (*connect.Response[v1.MergeResponse], error)
@@ -323,6 +326,12 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(nodeServiceMethods.ByName("SetTags")),
 			connect.WithClientOptions(opts...),
 		),
+		capture: connect.NewClient[v1.CaptureRequest, v1.SnapshotResponse](
+			httpClient,
+			baseURL+NodeServiceCaptureProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("Capture")),
+			connect.WithClientOptions(opts...),
+		),
 		snapshot: connect.NewClient[v1.SnapshotRequest, v1.SnapshotResponse](
 			httpClient,
 			baseURL+NodeServiceSnapshotProcedure,
@@ -374,6 +383,7 @@ type nodeServiceClient struct {
 	watch     *connect.Client[v1.WatchRequest, v1.FileEvent]
 	detail    *connect.Client[v1.DetailRequest, v1.DetailResponse]
 	setTags   *connect.Client[v1.SetTagsRequest, v1.FileResponse]
+	capture   *connect.Client[v1.CaptureRequest, v1.SnapshotResponse]
 	snapshot  *connect.Client[v1.SnapshotRequest, v1.SnapshotResponse]
 	diff      *connect.Client[v1.DiffRequest, v1.FileChange]
 	merge     *connect.Client[v1.MergeRequest, v1.MergeResponse]
@@ -519,6 +529,11 @@ func (c *nodeServiceClient) SetTags(ctx context.Context, req *connect.Request[v1
 	return c.setTags.CallUnary(ctx, req)
 }
 
+// Capture calls agentrun.node.v1.NodeService.Capture.
+func (c *nodeServiceClient) Capture(ctx context.Context, req *connect.Request[v1.CaptureRequest]) (*connect.Response[v1.SnapshotResponse], error) {
+	return c.capture.CallUnary(ctx, req)
+}
+
 // Snapshot calls agentrun.node.v1.NodeService.Snapshot.
 func (c *nodeServiceClient) Snapshot(ctx context.Context, req *connect.Request[v1.SnapshotRequest]) (*connect.Response[v1.SnapshotResponse], error) {
 	return c.snapshot.CallUnary(ctx, req)
@@ -565,6 +580,7 @@ type NodeServiceHandler interface {
 	Watch(context.Context, *connect.Request[v1.WatchRequest], *connect.ServerStream[v1.FileEvent]) error
 	Detail(context.Context, *connect.Request[v1.DetailRequest]) (*connect.Response[v1.DetailResponse], error)
 	SetTags(context.Context, *connect.Request[v1.SetTagsRequest]) (*connect.Response[v1.FileResponse], error)
+	Capture(context.Context, *connect.Request[v1.CaptureRequest]) (*connect.Response[v1.SnapshotResponse], error)
 	Snapshot(context.Context, *connect.Request[v1.SnapshotRequest]) (*connect.Response[v1.SnapshotResponse], error)
 	Diff(context.Context, *connect.Request[v1.DiffRequest], *connect.ServerStream[v1.FileChange]) error
 	Merge(context.Context, *connect.Request[v1.MergeRequest]) (*connect.Response[v1.MergeResponse], error)
@@ -745,6 +761,12 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(nodeServiceMethods.ByName("SetTags")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeServiceCaptureHandler := connect.NewUnaryHandler(
+		NodeServiceCaptureProcedure,
+		svc.Capture,
+		connect.WithSchema(nodeServiceMethods.ByName("Capture")),
+		connect.WithHandlerOptions(opts...),
+	)
 	nodeServiceSnapshotHandler := connect.NewUnaryHandler(
 		NodeServiceSnapshotProcedure,
 		svc.Snapshot,
@@ -821,6 +843,8 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 			nodeServiceDetailHandler.ServeHTTP(w, r)
 		case NodeServiceSetTagsProcedure:
 			nodeServiceSetTagsHandler.ServeHTTP(w, r)
+		case NodeServiceCaptureProcedure:
+			nodeServiceCaptureHandler.ServeHTTP(w, r)
 		case NodeServiceSnapshotProcedure:
 			nodeServiceSnapshotHandler.ServeHTTP(w, r)
 		case NodeServiceDiffProcedure:
@@ -946,6 +970,10 @@ func (UnimplementedNodeServiceHandler) Detail(context.Context, *connect.Request[
 
 func (UnimplementedNodeServiceHandler) SetTags(context.Context, *connect.Request[v1.SetTagsRequest]) (*connect.Response[v1.FileResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("agentrun.node.v1.NodeService.SetTags is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) Capture(context.Context, *connect.Request[v1.CaptureRequest]) (*connect.Response[v1.SnapshotResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("agentrun.node.v1.NodeService.Capture is not implemented"))
 }
 
 func (UnimplementedNodeServiceHandler) Snapshot(context.Context, *connect.Request[v1.SnapshotRequest]) (*connect.Response[v1.SnapshotResponse], error) {
