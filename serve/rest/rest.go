@@ -55,8 +55,10 @@ type Options struct {
 	// Metrics is served at /metrics, to root keys only unless OpenMetrics; nil serves none.
 	Metrics     http.Handler
 	OpenMetrics bool
-	Log         *slog.Logger // of failures of the server's own, and of every request that changes something; nil discards them
-	Now         func() time.Time
+	// MCP is served at /mcp, and finds out itself who asks; nil serves none.
+	MCP http.Handler
+	Log *slog.Logger // of failures of the server's own, and of every request that changes something; nil discards them
+	Now func() time.Time
 }
 
 // server holds what all handlers share.
@@ -103,6 +105,9 @@ func New(store *bucket.Store, keys *access.Keys, o Options) http.Handler {
 				return nil
 			}))
 		}
+	}
+	if o.MCP != nil {
+		mux.Handle("/mcp", o.MCP)
 	}
 	mux.Handle("/", s.handle(s.unknown))
 	return s.ports(s.cors(mux))

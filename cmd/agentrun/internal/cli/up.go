@@ -17,11 +17,12 @@ import (
 	"agentrun.dev/cmd/agentrun/internal/server"
 	"agentrun.dev/cmd/agentrun/internal/settings"
 	"agentrun.dev/errs"
+	"agentrun.dev/serve/mcp"
 )
 
 func (a *app) up() *cobra.Command {
 	c := server.Config{Version: version(), GuestCache: a.guestCache()}
-	var auditKeep string
+	var auditKeep, mcpBase string
 	cmd := &cobra.Command{
 		Use:   "up [--data DIR] [--listen HOST:PORT] [--s3-listen HOST:PORT] [--ssh-listen HOST:PORT [--ssh-base BUCKET] [--ssh-auth open|keys]]",
 		Short: "Run a server until it is told to end",
@@ -38,7 +39,9 @@ that BUCKET_NAME names; an empty bucket without either), which is gone when the 
 are scp, sftp and rsync. 'ssh BUCKET@HOST' forks that bucket instead. With --ssh-auth keys, a client
 shows an API key as the password, or a public key of the file --ssh-authorized-keys, and forks what that
 key may read; with open, it is let in. Open is the default where only this machine can connect; said
-for other addresses, it gives everyone the base, and no other bucket.`,
+for other addresses, it gives everyone the base, and no other bucket.
+
+Models connect at /mcp of the API's address, with the Model Context Protocol; see 'agentrun mcp'.`,
 		Example: a.example(`
   agentrun up
   agentrun up --data /var/lib/agentrun --listen 0.0.0.0:7070 --s3-listen 0.0.0.0:7071 --tls-self-signed
@@ -65,6 +68,9 @@ for other addresses, it gives everyone the base, and no other bucket.`,
 				return err
 			}
 			c.AuditKeep = time.Duration(keep) * time.Second
+			if c.MCP.Base, err = mcp.ParseBase(mcpBase); err != nil {
+				return err
+			}
 			if c.SSH.Base == "" {
 				c.SSH.Base = a.Getenv("BUCKET_NAME")
 			}
@@ -93,6 +99,8 @@ for other addresses, it gives everyone the base, and no other bucket.`,
 	f.BoolVar(&c.NoLocalNode, "no-local-node", false, "run the service's sandboxes on other hosts only")
 	f.StringVar(&c.NodeListen, "node-listen", "", "address for nodes on other hosts, `HOST:PORT` (default: none)")
 	f.StringArrayVar(&c.BuildNetwork, "build-network", nil, "a `HOST[:PORT]` that init lines of templates may connect to, as run --allow-net has it (repeatable)")
+	f.StringVar(&mcpBase, "mcp-base", "", "what sandboxes of models' conversations are made of, `KIND=NAME` with template, pool, snapshot, fork or sandbox (default template=base)")
+	f.StringArrayVar(&c.MCP.Origins, "mcp-origin", nil, "`ORIGIN` of browsers' pages that may connect to /mcp, such as https://console.example (repeatable)")
 	f.StringVar(&auditKeep, "audit-keep", "", "`TIME` that entries of the audit log are kept, such as 90d (default: for ever)")
 	f.IntVar(&c.SSH.Max, "ssh-max", 2000, "`N` connections at once")
 	return cmd

@@ -22,6 +22,7 @@ import (
 	"agentrun.dev/engine/userspace"
 	"agentrun.dev/errs"
 	"agentrun.dev/node"
+	"agentrun.dev/serve/mcp"
 	"agentrun.dev/serve/metrics"
 	"agentrun.dev/serve/rest"
 	"agentrun.dev/serve/s3"
@@ -39,11 +40,12 @@ type Config struct {
 	Root             settings.RootKey // zero: the data directory's own
 	History          time.Duration    // see bucket.Options
 	SSH              SSH
-	PortHost         string        // a domain beneath which PORT-ID.PortHost is a server in a sandbox; localhost, where browsers find this machine, if empty
-	E2BDomain        string        // a domain beneath which E2B's clients find api and PORT-ID, with a port where it isn't 443; PortHost with the listener's, if empty
-	NodeListen       string        // host:port at which nodes make themselves known; "" for none
-	NoLocalNode      bool          // sandboxes of the service run on other hosts only
-	BuildNetwork     []string      // what init lines of templates may connect to, as package egress has it
+	PortHost         string   // a domain beneath which PORT-ID.PortHost is a server in a sandbox; localhost, where browsers find this machine, if empty
+	E2BDomain        string   // a domain beneath which E2B's clients find api and PORT-ID, with a port where it isn't 443; PortHost with the listener's, if empty
+	NodeListen       string   // host:port at which nodes make themselves known; "" for none
+	NoLocalNode      bool     // sandboxes of the service run on other hosts only
+	BuildNetwork     []string // what init lines of templates may connect to, as package egress has it
+	MCP              MCP
 	AuditKeep        time.Duration // how long the audit log's entries are kept; 0: for ever
 	Version          string
 	Log              *slog.Logger
@@ -66,6 +68,9 @@ func (c *Config) Validate() error {
 		}
 	}
 	if err := c.SSH.validate(); err != nil {
+		return err
+	}
+	if err := c.MCP.Base.Check(); err != nil {
 		return err
 	}
 	for _, l := range []struct{ flag, addr string }{{"--listen", c.Listen}, {"--s3-listen", c.S3Listen}} {
@@ -103,6 +108,8 @@ type Server struct {
 	guard    *access.Guard
 	control  *control.Control
 	ssh      *ssh.Server // nil if there is none
+	mcp      *mcp.Handler
+	pipe     *mcp.Pipe
 	servers  []*http.Server
 	active   sync.WaitGroup // requests, hijacked ones included
 	draining atomic.Bool
@@ -188,7 +195,10 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 	}
 	s.Endpoint, s.S3Endpoint = scheme+"://"+reachable(apiListener), scheme+"://"+reachable(s3Listener)
 	if err = s.openService(ctx, &c, keys); err == nil {
-		if err = s.listenForNodes(&c, s.control); err != nil {
+		if err = s.openMCP(&c); err == nil {
+			err = s.listenForNodes(&c, s.control)
+		}
+		if err != nil {
 			err = errors.Join(err, s.closeService(ctx))
 		}
 	}
@@ -272,7 +282,7 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) erro
 	restHandler := rest.New(s.store.Store, keys, rest.Options{
 		Version: c.Version, S3Endpoint: s3Endpoint, Runner: &runner{s.node}, Stored: s.store.Stored, Log: log,
 		Control: s.control, Guard: s.guard, Ports: ports(c), PortHost: c.PortHost,
-		Metrics: m.Handler(), OpenMetrics: loopback(host),
+		Metrics: m.Handler(), OpenMetrics: loopback(host), MCP: s.mcp,
 		Ready: func() error {
 			if s.draining.Load() {
 				return errs.Msg(errs.Unavailable, "serve", "", "the server is ending")
@@ -291,7 +301,7 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) erro
 	for _, p := range []struct {
 		l net.Listener
 		h http.Handler
-	}{{api, apiHandler}, {s3l, m.Wrap("s3", s3Handler)}} {
+	}{{api, apiHandler}, {s.pipe, restHandler}, {s3l, m.Wrap("s3", s3Handler)}} {
 		srv := &http.Server{Handler: s.tracked(p.h), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 			BaseContext: func(net.Listener) context.Context { return base }, ErrorLog: quiet(log)}
 		s.servers = append(s.servers, srv)
@@ -342,6 +352,7 @@ func (s *Server) close() error {
 	s.draining.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
+	_ = s.mcp.Close(ctx) // what is left then ends with its connection
 	var drains sync.WaitGroup
 	for _, srv := range s.servers {
 		drains.Go(func() { _ = srv.Shutdown(ctx) })
