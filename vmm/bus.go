@@ -1,6 +1,9 @@
 package vmm
 
-import "agentrun.dev/vmm/kvm"
+import (
+	"agentrun.dev/vmm/boot"
+	"agentrun.dev/vmm/kvm"
+)
 
 // port is a range of I/O ports. What access returns ends the guest.
 type port struct {
@@ -48,27 +51,20 @@ func (v *VM) mmio(m kvm.MMIO) {
 	}
 }
 
-// Ports that end the guest, named in the ACPI tables.
+// The keyboard controller's command port, and what there is the reset line. The other ports are in the ACPI tables.
 const (
-	portCommand = 0x64  // i8042's command; 0xfe is the reset line
-	portPanic   = 0x505 // pvpanic
-	portSleep   = 0x600 // ACPI sleep control and status
-	portReset   = 0x604 // ACPI reset register
-)
-
-// What the guest writes there.
-const (
+	portCommand  = 0x64
 	commandReset = 0xfe
-	resetValue   = 0x01
 	sleepEnable  = 1 << 5
-	sleepTypeS5  = 5 << 2
+	sleepTypeS5  = boot.SleepTypeS5 << 2
+	sleepType    = 7 << 2
 	panicCrash   = 1 << 0
 )
 
 // legacy are the ports that every VM has.
 func (v *VM) legacy() ports {
 	return ports{
-		{consolePort, consolePort + 7, func(off uint16, p []byte, out bool) *Exit {
+		{boot.PortConsole, boot.PortConsole + 7, func(off uint16, p []byte, out bool) *Exit {
 			v.console.access(off, p, out)
 			return nil
 		}},
@@ -79,7 +75,7 @@ func (v *VM) legacy() ports {
 			clear(p) // neither full nor busy: nobody is there
 			return nil
 		}},
-		{portPanic, portPanic, func(_ uint16, p []byte, out bool) *Exit {
+		{boot.PortPanic, boot.PortPanic, func(_ uint16, p []byte, out bool) *Exit {
 			if out && p[0]&panicCrash != 0 {
 				return &Exit{Reason: Panic}
 			}
@@ -87,15 +83,15 @@ func (v *VM) legacy() ports {
 			p[0] = panicCrash
 			return nil
 		}},
-		{portSleep, portSleep + 1, func(off uint16, p []byte, out bool) *Exit {
-			if out && off == 0 && p[0]&sleepEnable != 0 && p[0]&(7<<2) == sleepTypeS5 {
+		{boot.PortSleep, boot.PortSleep + 1, func(off uint16, p []byte, out bool) *Exit {
+			if out && off == 0 && p[0]&sleepEnable != 0 && p[0]&sleepType == sleepTypeS5 {
 				return &Exit{Reason: Shutdown}
 			}
 			clear(p)
 			return nil
 		}},
-		{portReset, portReset, func(_ uint16, p []byte, out bool) *Exit {
-			if out && p[0] == resetValue {
+		{boot.PortReset, boot.PortReset, func(_ uint16, p []byte, out bool) *Exit {
+			if out && p[0] == boot.ResetValue {
 				return &Exit{Reason: Reset, Detail: "by ACPI"}
 			}
 			clear(p)

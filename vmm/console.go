@@ -7,12 +7,8 @@ import (
 	"agentrun.dev/errs"
 )
 
-// The first serial port of a PC.
-const (
-	consolePort = 0x3f8
-	consoleIRQ  = 4
-	inputRoom   = 4096 // what may be typed ahead
-)
+// inputRoom is what may be typed ahead.
+const inputRoom = 4096
 
 // Registers of a 16550 by their offset, and bits of them (National Semiconductor's PC16550D data sheet).
 const (

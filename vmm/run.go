@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agentrun.dev/errs"
+	"agentrun.dev/vmm/boot"
 	"agentrun.dev/vmm/kvm"
 )
 
@@ -269,9 +270,17 @@ func (v *VM) Boot(load func(v *VM) (Entry, error)) error {
 }
 
 // Entry is how vCPU 0 begins. Sregs changes what the CPU has after reset; nil is real mode.
-type Entry struct {
-	Regs  kvm.Regs
-	Sregs func(*kvm.Sregs)
+type Entry = boot.Entry
+
+// BootLinux boots a kernel, with the devices that are attached. The VM is paused then.
+func (v *VM) BootLinux(l *boot.Linux) error {
+	return v.Boot(func(v *VM) (Entry, error) {
+		m := boot.Machine{Memory: v.mem, VCPUs: v.config.VCPUs}
+		for i := range v.Devices() {
+			m.Devices = append(m.Devices, boot.Device{Addr: DeviceBase + uint64(i)*DeviceSize, Size: DeviceSize, IRQ: DeviceIRQ + i})
+		}
+		return l.Load(m)
+	})
 }
 
 var errNoRegisters = errs.Msg(errs.Invalid, "vmm", "registers", "the VM isn't paused")

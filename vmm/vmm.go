@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"agentrun.dev/errs"
+	"agentrun.dev/vmm/boot"
 	"agentrun.dev/vmm/kvm"
 	"agentrun.dev/vmm/memory"
 )
@@ -177,7 +178,7 @@ func (h *Host) New(config Config) (_ *VM, err error) {
 			return nil, err
 		}
 	}
-	v.console = newConsole(config.Tail, config.Console, v.interrupt(consoleIRQ))
+	v.console = newConsole(config.Tail, config.Console, v.interrupt(boot.IRQConsole))
 	v.ports = v.legacy()
 	for i := range config.VCPUs {
 		c, err := v.newVCPU(i)
