@@ -134,6 +134,29 @@ func (q *Queue) Pop() (*Chain, error) {
 	return c, nil
 }
 
+// Watch returns the driver's available index and asks to be notified when it changes, so that a device can wait for the driver
+// to add something without taking what is there.
+func (q *Queue) Watch() uint16 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.link.usable() || q.stopped.Load() {
+		return q.nextAvail
+	}
+	idx := loadIndex(q.avail)
+	if q.eventIdx {
+		q.notifyAt(idx)
+		idx = loadIndex(q.avail) // if it has changed meanwhile, that is what the caller wants to know
+	}
+	return idx
+}
+
+// notifyAt asks to be notified when the available index goes beyond idx; the caller then looks at it once more.
+func (q *Queue) notifyAt(idx uint16) {
+	storeShort(q.used[4+8*int(q.size):], idx)
+	q.dirty(q.at.Device+4+8*uint64(q.size), 2)
+	q.fence.Add(1) // the store must be seen before the next load happens
+}
+
 // next returns the head of the next chain. Where there is none it asks to be notified of one, and looks again, since the
 // driver may have added it meanwhile.
 func (q *Queue) next() (head uint16, ok bool, err error) {
@@ -146,10 +169,7 @@ func (q *Queue) next() (head uint16, ok bool, err error) {
 		if !q.eventIdx {
 			return 0, false, nil
 		}
-		event := q.used[4+8*int(q.size):]
-		storeShort(event, q.nextAvail)
-		q.dirty(q.at.Device+4+8*uint64(q.size), 2)
-		q.fence.Add(1) // the store must be seen before the load below happens
+		q.notifyAt(q.nextAvail)
 		if idx = loadIndex(q.avail); idx == q.nextAvail {
 			return 0, false, nil
 		}
