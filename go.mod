@@ -88,4 +88,5 @@ require (
 	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
+	github.com/hanwen/go-fuse/v2 v2.12.1
 )

@@ -91,7 +91,7 @@ func (w *walk) createHere(flags int, perm Mode) (File, error) {
 	if !w.c.Allows(d.attr, Write|Exec) {
 		return nil, syscall.EACCES
 	}
-	mode, owner := w.c.heir(d.attr, ModeRegular|perm&ModePerm)
+	mode, owner := w.c.Heir(d.attr, ModeRegular|perm&ModePerm)
 	a, err := d.m.FS.Create(w.ctx, d.attr.Ino, w.last, mode, owner)
 	if err != nil {
 		return nil, err

@@ -218,7 +218,7 @@ func (ns *Namespace) Mkdir(ctx context.Context, c Cred, cwd, path string, perm M
 		if err := w.vacant(true); err != nil {
 			return err
 		}
-		mode, owner := c.heir(d.attr, ModeDir|perm&(0o777|modeVTX))
+		mode, owner := c.Heir(d.attr, ModeDir|perm&(0o777|modeVTX))
 		return d.made(d.m.FS.Mkdir(ctx, d.attr.Ino, w.last, mode, owner))
 	})
 }
@@ -239,7 +239,7 @@ func (ns *Namespace) Mknod(ctx context.Context, c Cred, cwd, path string, mode M
 		if t := mode & ModeType; (t == ModeChar || t == ModeBlock) && c.UID != 0 {
 			return syscall.EPERM
 		}
-		m, owner := c.heir(d.attr, mode)
+		m, owner := c.Heir(d.attr, mode)
 		if t := m & ModeType; t == 0 || t == ModeRegular {
 			return d.touch(ctx, w.last, ModeRegular|m&ModePerm, owner)
 		}
@@ -270,7 +270,7 @@ func (ns *Namespace) Symlink(ctx context.Context, c Cred, cwd, target, path stri
 		if err := w.vacant(false); err != nil {
 			return err
 		}
-		_, owner := c.heir(d.attr, ModeSymlink|0o777)
+		_, owner := c.Heir(d.attr, ModeSymlink|0o777)
 		return d.made(d.m.FS.Symlink(ctx, d.attr.Ino, w.last, target, owner))
 	})
 }

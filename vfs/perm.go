@@ -54,9 +54,9 @@ func (c Cred) mayLink(a Attr) bool {
 	return c.owns(a) || a.Mode.IsRegular() && withoutSetID(a.Mode) == a.Mode && c.Allows(a, Read|Write)
 }
 
-// heir returns the mode and owner of a new inode in a directory: the umask is applied, and a set-group-id directory hands
+// Heir returns the mode and owner of a new inode in a directory: the umask is applied, and a set-group-id directory hands
 // its group down, and itself to directories.
-func (c Cred) heir(dir Attr, mode Mode) (Mode, Cred) {
+func (c Cred) Heir(dir Attr, mode Mode) (Mode, Cred) {
 	mode = mode&ModeType | mode&ModePerm&^(c.Umask&0o777)
 	if dir.Mode&modeSGID != 0 {
 		if mode.IsDir() {

@@ -117,6 +117,12 @@ type Special interface {
 	OpenSpecial(ctx context.Context, ino Ino, flags int, c Cred) (f File, ok bool, err error)
 }
 
+// Holder is implemented by filesystems whose clones know the inodes of the original, for whoever holds references by number.
+type Holder interface {
+	// Hold takes n more references to an inode that is known; ESTALE.
+	Hold(ino Ino, n uint64) error
+}
+
 // Flusher is implemented by filesystems that hold back writes. Flush makes all of them visible beneath, as closing every
 // file would; with durable set they are durable too.
 type Flusher interface {

@@ -22,16 +22,16 @@ func (ns *Namespace) xattr(ctx context.Context, c Cred, cwd, path, name string, 
 		if want == Write && l.m.ReadOnly {
 			return syscall.EROFS
 		}
-		if err := c.checkXattr(l.attr, name, want); err != nil {
+		if err := c.CheckXattr(l.attr, name, want); err != nil {
 			return err
 		}
 		return f(x, l.attr.Ino)
 	})
 }
 
-// checkXattr knows Linux's classes: user.* goes by the file's permissions and only for files and directories, trusted.* is
+// CheckXattr says whether the caller may do to an extended attribute what is wanted (Read, Write), by Linux's classes: user.* goes by the file's permissions and only for files and directories, trusted.* is
 // root's, security.* is read by all and written by root; others aren't kept.
-func (c Cred) checkXattr(a Attr, name string, want Mode) error {
+func (c Cred) CheckXattr(a Attr, name string, want Mode) error {
 	if name == "" || len(name) > MaxXattrName {
 		return syscall.ERANGE
 	}

@@ -431,6 +431,19 @@ func (f *FS) Forget(ino vfs.Ino, count uint64) {
 	}
 }
 
+// Hold implements vfs.Holder.
+func (f *FS) Hold(ino vfs.Ino, n uint64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	nd, err := f.get(ino)
+	if err != nil {
+		return err
+	}
+	nd.refs += n
+	f.settle(nd)
+	return nil
+}
+
 // attr is what stat shows.
 func (f *FS) attr(n *node) vfs.Attr {
 	a := vfs.Attr{Ino: n.ino, Mode: vfs.Mode(n.px.Mode), Nlink: max(1, n.px.Links), UID: n.px.UID, GID: n.px.GID, Rdev: n.px.Rdev,

@@ -401,3 +401,14 @@ func (f *FS) Forget(ino vfs.Ino, n uint64) {
 		f.drop(nd)
 	}
 }
+
+// Hold implements vfs.Holder.
+func (f *FS) Hold(ino vfs.Ino, n uint64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	nd, err := f.get(ino)
+	if err == nil {
+		nd.refs += n
+	}
+	return err
+}

@@ -19,6 +19,22 @@ import (
 // Differential runs the same random operations on a filesystem and on a real directory of this machine, and compares every
 // result and the trees at the end. It needs root, and skips without.
 func Differential(t *testing.T, c Config) {
+	differential(t, c, func(_ testing.TB, fs vfs.FS) doer { return &subject{ns: vfs.NewNamespace(vfs.Mount{FS: fs})} })
+}
+
+// DifferentialMounted does as Differential with a filesystem that the kernel itself reaches, by a mount that lives as long as its
+// test: what a program sees there is what it sees in a real directory.
+func DifferentialMounted(t *testing.T, c Config, mount func(t testing.TB, fs vfs.FS) (dir string)) {
+	differential(t, c, func(t testing.TB, fs vfs.FS) doer { return newKernel(t, mount(t, fs)) })
+}
+
+// doer is what operations are done on.
+type doer interface {
+	do(o op) string
+	close()
+}
+
+func differential(t *testing.T, c Config, on func(t testing.TB, fs vfs.FS) doer) {
 	base := t.TempDir()
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -32,7 +48,7 @@ func Differential(t *testing.T, c Config) {
 		}
 		k := newKernel(tb{t, rt}, dir)
 		fs := c.New(tb{t, rt})
-		s := &subject{ns: vfs.NewNamespace(vfs.Mount{FS: fs})}
+		s := on(tb{t, rt}, fs)
 		defer s.close()
 		gen := genOp(c)
 		var log []string
@@ -69,7 +85,7 @@ type tb struct {
 func (t tb) Cleanup(f func()) { t.rt.Cleanup(f) }
 
 // compareTrees walks both sides.
-func compareTrees(rt *rapid.T, k *kernel, s *subject, log []string) {
+func compareTrees(rt *rapid.T, k *kernel, s doer, log []string) {
 	var visit func(dir string, depth int)
 	visit = func(dir string, depth int) {
 		list := op{call: "readdir", path: dir}

@@ -47,19 +47,29 @@ func newKernel(t testing.TB, dir string) *kernel {
 		for f := range k.calls {
 			f()
 		}
-		for _, fd := range k.fds {
-			if fd >= 0 {
-				unix.Close(fd)
-			}
-		}
 		ready <- nil
 	}()
 	if err := <-ready; err != nil {
 		close(k.calls)
 		t.Fatalf("entering the directory: %v", err)
 	}
-	t.Cleanup(func() { close(k.calls); <-ready })
+	t.Cleanup(func() { k.close(); close(k.calls); <-ready })
 	return k
+}
+
+// close closes the files that are open.
+func (k *kernel) close() {
+	done := make(chan struct{})
+	k.calls <- func() {
+		defer close(done)
+		for i, fd := range k.fds {
+			if fd >= 0 {
+				unix.Close(fd)
+			}
+			k.fds[i] = -1
+		}
+	}
+	<-done
 }
 
 // do runs an operation and words its result.
