@@ -25,6 +25,7 @@ for f in "${fuzzers[@]}"; do
 	run "$package $name for $((each > 5 ? each : 5)) s" go test -run '^$' -fuzz "^$name\$" -fuzztime "$((each > 5 ? each : 5))s" "$package"
 done
 
+run "1,000 forks of a VM" env AGENTRUN_VM_FORKS=1000 go test -count=1 -timeout 30m -run '^TestNothingLeaks$' ./vmm ./vmm/memory
 run "CPython's own tests" test/cpython/run.sh
 
 run "build" go build -trimpath -o bin/agentrun ./cmd/agentrun

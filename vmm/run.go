@@ -11,6 +11,7 @@ import (
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm/boot"
 	"agentrun.dev/vmm/kvm"
+	"agentrun.dev/vmm/snapshot"
 )
 
 // vcpu is a vCPU and the goroutine that runs it.
@@ -20,7 +21,9 @@ type vcpu struct {
 	tid    atomic.Int32 // of its thread; 0 until that has begun, and then a signal isn't needed
 	orders chan struct{}
 	pause  atomic.Bool
-	msrs   []kvm.MSR // as a new vCPU has them: what a restore needn't set
+	cpuid  []kvm.CPUIDEntry
+	fresh  []kvm.MSR // as a new vCPU has them: what a restore needn't set
+	tscKHz int
 }
 
 // newVCPU makes a vCPU and tells it what it is.
@@ -29,8 +32,11 @@ func (v *VM) newVCPU(id int) (*vcpu, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &vcpu{kvm: k, vm: v, orders: make(chan struct{}, 1)}
-	if err := k.SetCPUID(guestCPUID(v.host.cpuid, id, v.config.VCPUs)); err != nil {
+	c := &vcpu{kvm: k, vm: v, orders: make(chan struct{}, 1), cpuid: guestCPUID(v.host.cpuid, id, v.config.VCPUs), tscKHz: k.TSCKHz()}
+	if err = k.SetCPUID(c.cpuid); err == nil {
+		c.fresh, err = snapshot.ReadMSRs(k, v.host.msrs)
+	}
+	if err != nil {
 		k.Close()
 		return nil, err
 	}

@@ -92,11 +92,7 @@ func counting(t *testing.T, v *vmm.VM, above uint64) {
 	t.Helper()
 	b, err := v.Memory().Bytes(vmmtest.Counter, 8)
 	must(t, err)
-	for end := time.Now().Add(time.Minute); binary.LittleEndian.Uint64(b) <= above; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the guest doesn't count")
-		}
-	}
+	until(t, "the guest counts", func() bool { return binary.LittleEndian.Uint64(b) > above })
 }
 
 // A paused guest stands between two instructions, and goes on from there.
@@ -327,6 +323,41 @@ func TestInput(t *testing.T) {
 	}
 }
 
+// until waits for a condition, a minute at most.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not in a minute: %s", what)
+		}
+	}
+}
+
+// secondCounter is where the second vCPU of loadSMP counts.
+const secondCounter = 0xd00
+
+// loadSMP is the puppet with code for a second vCPU.
+func loadSMP(v *vmm.VM) (vmm.Entry, error) {
+	e, err := vmmtest.Load(v)
+	if err != nil {
+		return e, err
+	}
+	b, err := v.Memory().Bytes(0xc000, 16) // l: inc dword [0xd00]; jmp l
+	copy(b, []byte{0x66, 0xff, 0x06, 0x00, 0x0d, 0xeb, 0xf9})
+	return e, err
+}
+
+// startSecond has the puppet start the second vCPU, as a kernel does.
+func startSecond(t *testing.T, p *vmmtest.Puppet) {
+	t.Helper()
+	const icr = 0xfee00300
+	must(t, p.Write(0xfee000f0, 0x1ff)) // enable the APIC
+	must(t, p.Write(icr+0x10, 1<<24))
+	must(t, p.Write(icr, 0x4500)) // INIT
+	must(t, p.Write(icr+0x10, 1<<24))
+	must(t, p.Write(icr, 0x460c)) // start at 0xc000
+}
+
 // Several vCPUs: the first starts the second by its APIC, both count, both stop.
 func TestSMP(t *testing.T) {
 	h := vmmtest.Host(t)
@@ -335,32 +366,15 @@ func TestSMP(t *testing.T) {
 	defer v.Close()
 	p, err := vmmtest.Attach(v)
 	must(t, err)
-	must(t, v.Boot(func(v *vmm.VM) (vmm.Entry, error) {
-		e, err := vmmtest.Load(v)
-		if err != nil {
-			return e, err
-		}
-		b, err := v.Memory().Bytes(0xc000, 16) // l: inc dword [0xd00]; jmp l
-		copy(b, []byte{0x66, 0xff, 0x06, 0x00, 0x0d, 0xeb, 0xf9})
-		return e, err
-	}))
+	must(t, v.Boot(loadSMP))
 	must(t, v.Resume())
-	const icr = 0xfee00300
-	must(t, p.Write(0xfee000f0, 0x1ff)) // enable the APIC
-	must(t, p.Write(icr+0x10, 1<<24))
-	must(t, p.Write(icr, 0x4500)) // INIT
-	must(t, p.Write(icr+0x10, 1<<24))
-	must(t, p.Write(icr, 0x460c)) // start at 0xc000
+	startSecond(t, p)
 	if id, err := p.Read(0xfee00020); err != nil || id != 0 {
 		t.Errorf("the first vCPU's id: %#x, %v", id, err)
 	}
-	b, err := v.Memory().Bytes(0xd00, 4)
+	b, err := v.Memory().Bytes(secondCounter, 4)
 	must(t, err)
-	for end := time.Now().Add(time.Minute); binary.LittleEndian.Uint32(b) < 100; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the second vCPU doesn't run")
-		}
-	}
+	until(t, "the second vCPU runs", func() bool { return binary.LittleEndian.Uint32(b) >= 100 })
 	for range 20 {
 		must(t, v.Pause())
 		n := binary.LittleEndian.Uint32(b)
