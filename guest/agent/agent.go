@@ -14,6 +14,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -137,8 +138,14 @@ func (a *Agent) Close() error {
 	return nil
 }
 
-// handle serves one call.
-func (a *Agent) handle(s *wire.Stream, request []byte) error {
+// handle serves one call. A defect in it ends that call, not the machine.
+func (a *Agent) handle(s *wire.Stream, request []byte) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			a.o.Log("panic: %v\n%s", v, debug.Stack())
+			err = errs.Msg(errs.Other, "agent", "", "it has a defect: see the console")
+		}
+	}()
 	var r wire.Request
 	if err := wire.Decode(request, &r); err != nil {
 		return err

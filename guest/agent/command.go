@@ -272,7 +272,7 @@ func (a *Agent) serve(s *wire.Stream, c *command) error {
 	select {
 	case <-c.finished:
 	case <-s.Done():
-		return nil
+		return s.Stopped()
 	}
 	if err := s.Message(wire.Progress{Exited: &wire.Exit{Status: c.status}}); err == nil {
 		a.tell(c)

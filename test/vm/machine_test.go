@@ -1,0 +1,297 @@
+package vm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"agentrun.dev/errs"
+	"agentrun.dev/guest"
+	"agentrun.dev/guest/initramfs"
+	"agentrun.dev/guest/machine"
+	"agentrun.dev/guest/wire"
+	"agentrun.dev/test/harness"
+)
+
+// rootImage makes a disk with a small system: busybox.
+func rootImage(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	root, image := filepath.Join(dir, "root"), filepath.Join(dir, "root.ext4")
+	for name, content := range map[string]string{
+		"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:User:/home/user:/bin/sh\n",
+		"/etc/group":  "root:x:0:\nuser:x:1000:\nstaff:x:50:user\n",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(root+name), 0o755), os.WriteFile(root+name, []byte(content), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, folder := range []string{"bin", "root", "home/user", "workspace"} {
+		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(harness.Tool(t, "busybox"))
+	if err == nil {
+		err = os.WriteFile(root+"/bin/busybox", b, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	applets, err := exec.Command(root+"/bin/busybox", "--list").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(string(applets)) {
+		if name != "busybox" {
+			_ = os.Symlink("busybox", filepath.Join(root, "bin", name))
+		}
+	}
+	if out, err := exec.Command("mke2fs", "-q", "-t", "ext4", "-E", "root_owner=0:0", "-d", root, image, "16M").CombinedOutput(); err != nil {
+		t.Fatalf("mke2fs (package e2fsprogs): %v\n%s", err, out)
+	}
+	return image
+}
+
+// guestArchive is what a VM with the agent boots from.
+func guestArchive(t *testing.T, c machine.Config, modules ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "guest.cpio")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	found, err := initramfs.Modules(filepath.Join(filepath.Dir(harness.Tool(t, "kernel-cloud")), "modules"), modules...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := initramfs.NewWriter(f)
+	if err := errors.Join(w.AddModules(found), add(w, "/init", Build(t, "agentrun.dev/cmd/agentrun-guest", false)), w.Bytes(machine.ConfigFile, 0o644, string(config)),
+		w.Char("/dev/console", 0o600, 5, 1), w.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// emulated is a VM that QEMU runs by itself, with the agent behind a virtio port.
+type emulated struct {
+	console string
+	ended   chan error
+	*guest.Client
+}
+
+// emulate boots the stock cloud kernel with the agent and a disk.
+func emulate(t *testing.T) *emulated {
+	t.Helper()
+	dir := t.TempDir()
+	archive := guestArchive(t, machine.Config{Device: "/dev/vport0p1", Hostname: "first", User: "user", Dir: "/workspace", Env: []string{"A=template"},
+		Lower: []wire.Mount{{Type: "ext4", Source: "/dev/vda"}}},
+		"virtio_pci", "virtio_console", "virtio_blk", "overlay")
+	e := &emulated{console: filepath.Join(dir, "console"), ended: make(chan error, 1)}
+	socket := filepath.Join(dir, "agent")
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, harness.Tool(t, "qemu-system-x86_64"),
+		"-machine", "q35", "-accel", "tcg", "-cpu", "EPYC", "-m", "256", "-smp", "1", "-nodefaults", "-display", "none", "-no-reboot",
+		"-serial", "file:"+e.console,
+		"-device", "virtio-serial-pci,addr=2", "-chardev", "socket,id=agent,server=on,wait=off,path="+socket, "-device", "virtserialport,chardev=agent,name=agent",
+		"-drive", "if=none,id=root,format=raw,readonly=on,file="+rootImage(t), "-device", "virtio-blk-pci,addr=3,drive=root",
+		"-kernel", harness.Tool(t, "kernel-cloud"), "-initrd", archive, "-append", "console=ttyS0 panic=-1 quiet random.trust_cpu=on")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		e.ended <- cmd.Wait()
+		close(ended)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	for !strings.Contains(e.messages(), "agentrun-guest: ready") {
+		select {
+		case <-ended:
+			t.Fatalf("it ended before it was ready\n%s\n%s", stderr.Bytes(), e.messages())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	nc, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Client, err = guest.New(nc); err != nil {
+		t.Fatalf("%v\n%s", err, e.messages())
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+func (e *emulated) messages() string {
+	b, _ := os.ReadFile(e.console)
+	return string(tail(b))
+}
+
+// run executes a script and returns its output.
+func (e *emulated) run(t *testing.T, cmd guest.Cmd) string {
+	t.Helper()
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	p, err := e.Exec(t.Context(), cmd)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, e.messages())
+	}
+	if status, err := p.Wait(t.Context()); status != 0 || err != nil {
+		t.Fatalf("%v: status %d, %v\n%s", cmd.Args, status, err, out.Bytes())
+	}
+	return out.String()
+}
+
+func sh(script string) guest.Cmd { return guest.Cmd{Args: []string{"sh", "-c", script}} }
+
+// TestMachine boots the stock cloud kernel with the agent as its first process: what can only be tried where one may do anything.
+func TestMachine(t *testing.T) {
+	e := emulate(t)
+	root := func(script string) guest.Cmd { c := sh(script); c.User = "root"; return c }
+	t.Run("root", func(t *testing.T) {
+		if got := e.run(t, sh("id -u; id -G; pwd; hostname; echo $HOME $A")); got != "1000\n1000 50\n/workspace\nfirst\n/home/user template\n" {
+			t.Errorf("%q", got)
+		}
+		if got := e.run(t, root("grep -c overlay /proc/mounts; touch /new && rm /bin/vi && ls /bin/vi 2>&1 | wc -l; ls /modules /init 2>&1 | grep -c 'No such'")); got != "1\n1\n2\n" {
+			t.Errorf("%q", got)
+		}
+	})
+	t.Run("terminal", func(t *testing.T) {
+		cmd := sh("tty; stty size")
+		cmd.TTY = &wire.Size{Cols: 99, Rows: 33}
+		if got := e.run(t, cmd); got != "/dev/pts/0\r\n33 99\r\n" {
+			t.Errorf("%q", got)
+		}
+	})
+	t.Run("orphans are reaped and background processes end", func(t *testing.T) {
+		e.run(t, sh("for i in 1 2 3 4 5; do (setsid sleep 1000 &) ; done; (true &)"))
+		if got := e.run(t, root(`ps -o stat,comm | grep -c -e '^Z' -e sleep || true`)); got != "1\n" && got != "0\n" { // grep may see itself
+			t.Errorf("%q", e.run(t, root("ps")))
+		}
+	})
+	t.Run("stats", func(t *testing.T) {
+		st, err := e.Stats(t.Context())
+		if err != nil || st.CPU <= 0 || st.Memory <= 0 || st.MemoryTotal < 128<<20 || st.Count != 0 {
+			t.Errorf("%+v, %v", st, err)
+		}
+	})
+	t.Run("freeze and thaw", func(t *testing.T) { e.freeze(t) })
+	t.Run("renew", func(t *testing.T) { e.renew(t) })
+	t.Run("mount", func(t *testing.T) {
+		if err := e.Mount(t.Context(), wire.Mount{Type: "tmpfs", Source: "x", Path: "/mnt/x", Options: "size=1m"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := e.run(t, sh("df -k /mnt/x | tail -n 1 | awk '{print $2}'")); got != "1024\n" {
+			t.Errorf("%q", got)
+		}
+		if err := e.Unmount(t.Context(), "/mnt/x"); err != nil {
+			t.Error(err)
+		}
+		if err := e.Unmount(t.Context(), "/mnt/x"); err == nil {
+			t.Error("unmounted twice")
+		}
+		if err := e.Mount(t.Context(), wire.Mount{Type: "nonesuch", Source: "x", Path: "/mnt/x"}); err == nil {
+			t.Error("a filesystem that there isn't is mounted")
+		}
+	})
+	t.Run("off", func(t *testing.T) {
+		if err := e.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-e.ended; err != nil {
+			t.Errorf("QEMU ended with %v\n%s", err, e.messages())
+		}
+	})
+}
+
+// freeze holds a workload that counts in a file.
+func (e *emulated) freeze(t *testing.T) {
+	p, err := e.Exec(t.Context(), sh("while :; do echo >>/tmp/ticks; done"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := func() int64 {
+		i, err := e.Stat(t.Context(), "/tmp/ticks", true)
+		if err != nil && errs.KindOf(err) != errs.NotFound {
+			t.Fatal(err)
+		}
+		return i.Size
+	}
+	moves := func() {
+		t.Helper()
+		for from, end := size(), time.Now().Add(time.Minute); size() == from; {
+			if time.Now().After(end) {
+				t.Fatal("the workload doesn't run")
+			}
+		}
+	}
+	moves()
+	token, err := e.Freeze(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := size()
+	time.Sleep(500 * time.Millisecond)
+	if now := size(); now != from {
+		t.Errorf("a frozen workload has run: %d bytes more", now-from)
+	}
+	if err := e.Thaw(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	moves()
+	if err := p.Signal(15); err != nil {
+		t.Error(err)
+	}
+	if status, err := p.Wait(t.Context()); status != 143 || err != nil {
+		t.Errorf("status %d, %v", status, err)
+	}
+}
+
+// renew makes it another machine.
+func (e *emulated) renew(t *testing.T) {
+	token, err := e.Freeze(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
+	id := strings.Repeat("0123456789abcdef", 2)
+	if err := e.Renew(t.Context(), wire.Renew{Token: token, Time: at, Hostname: "second", MachineID: wire.Text(id), Env: []wire.Text{"A=fork", "B=new"}, DNS: []wire.Text{"10.0.0.1"},
+		Links: []wire.Interface{{Name: "lo", Address: "127.0.0.5/8"}}}); err != nil {
+		t.Fatal(err)
+	}
+	got := e.run(t, sh("hostname; cat /etc/machine-id /etc/resolv.conf; echo $A $B; date -u +%Y-%m-%d; ip -o -4 addr show lo | awk '{print $4}'; grep -c second /etc/hosts"))
+	if got != "second\n"+id+"\nnameserver 10.0.0.1\nfork new\n2031-02-03\n127.0.0.5/8\n1\n" {
+		t.Errorf("%q", got)
+	}
+	if token, err = e.Freeze(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// Fail closed: a step that fails leaves the workload frozen.
+	if err := e.Renew(t.Context(), wire.Renew{Token: token, Time: at, Links: []wire.Interface{{Name: "eth7"}}}); err == nil {
+		t.Error("an interface that there isn't is set")
+	}
+	if _, err := e.Exec(t.Context(), sh("true")); errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("a command in a machine that wasn't renewed: %v", err)
+	}
+	if err := e.Thaw(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	e.run(t, sh("true"))
+}
