@@ -113,17 +113,26 @@ const (
 	DefaultPage = 100
 )
 
-// ChangeSandbox changes what is set: PATCH /v1/sandboxes/{id}. Labels that are null go.
+// ChangeSandbox changes what is set: PATCH /v1/sandboxes/{id}. Labels that are null go. Network is in force at once, also for connections
+// that are open.
 type ChangeSandbox struct {
 	Name       *string            `json:"name,omitempty"`
 	Visibility *string            `json:"visibility,omitempty"`
 	Lease      *Lease             `json:"lease,omitempty"`
+	Network    *NetworkPolicy     `json:"network,omitempty"` // at most what its template, and the fork that made it, allow
 	Labels     map[string]*string `json:"labels,omitempty"`
 }
 
 // Extend moves the end of a lease to now + Seconds, if that is later: POST /v1/sandboxes/{id}/extend. 0 is the lease's own.
 type Extend struct {
 	Seconds int64 `json:"seconds,omitempty"`
+	Exact   bool  `json:"exact,omitempty"` // also if that is earlier
+}
+
+// HibernateSandbox saves a sandbox to disk: POST /v1/sandboxes/{id}/hibernate. While somebody uses it, it is a conflict; unless by Force: then
+// what runs goes to sleep with it, processes that can't be saved are killed, and whoever waits for one is told.
+type HibernateSandbox struct {
+	Force bool `json:"force,omitempty"`
 }
 
 // ForkSandbox asks for copies of a running sandbox: POST /v1/sandboxes/{id}/fork. They are of one instant, and all or none

@@ -67,6 +67,7 @@ type VolumeSource struct {
 type NetworkPolicy struct {
 	Egress string   `json:"egress,omitempty"` // deny or allow: of what no rule names; "" is deny
 	Allow  []string `json:"allow,omitempty"`  // HOST[:PORT], *.HOST[:PORT], CIDR[:PORT]
+	Deny   []string `json:"deny,omitempty"`   // such rules, too: with egress allow, what isn't allowed unless a rule of Allow names it
 }
 
 // What becomes of a sandbox whose lease ran out.
@@ -75,12 +76,27 @@ const (
 	End       = "end"
 )
 
+// Modes of a lease.
+const (
+	Sliding = "sliding" // every use moves the end
+	Fixed   = "fixed"   // only an Extend does
+)
+
+// What wakes a sandbox that hibernates.
+const (
+	WakeOnUse    = "use"
+	WakeOnResume = "resume" // nothing but POST /v1/sandboxes/{id}/resume and an Extend; other uses are a conflict
+)
+
 // Lease is how long a sandbox lives, in seconds: Duration at first; every use moves the end to now + Extend, if that is
-// later. Retention is how long the record of an ended sandbox is kept.
+// later. With mode fixed no use does, and when it has run out the sandbox hibernates or ends whoever uses it; what runs goes to sleep with
+// it, as far as it can. Retention is how long the record of an ended sandbox is kept.
 type Lease struct {
 	Duration  int64  `json:"duration,omitempty"`  // 0 is 600
 	Extend    int64  `json:"extend,omitempty"`    // 0 is 600
 	OnExpiry  string `json:"onExpiry,omitempty"`  // hibernate or end; "" is hibernate
+	Mode      string `json:"mode,omitempty"`      // sliding or fixed; "" is sliding
+	Wake      string `json:"wake,omitempty"`      // use or resume; "" is use
 	MaxAge    int64  `json:"maxAge,omitempty"`    // ended at this age whatever its use; 0: never
 	Sleep     int64  `json:"sleep,omitempty"`     // a hibernated one is ended after so long; 0 is 30 days
 	Retention int64  `json:"retention,omitempty"` // 0 is 7 days

@@ -167,7 +167,12 @@ func (c *Client) ExtendSandbox(ctx context.Context, id string, in api.Extend) (*
 
 // HibernateSandbox saves a sandbox to disk and frees its memory. The next use wakes it up.
 func (c *Client) HibernateSandbox(ctx context.Context, id string) (*api.Sandbox, error) {
-	return post[api.Sandbox](ctx, c, path("sandboxes", id, "hibernate"), nil)
+	return c.PauseSandbox(ctx, id, api.HibernateSandbox{})
+}
+
+// PauseSandbox is HibernateSandbox; by Force also while it is in use.
+func (c *Client) PauseSandbox(ctx context.Context, id string, in api.HibernateSandbox) (*api.Sandbox, error) {
+	return post[api.Sandbox](ctx, c, path("sandboxes", id, "hibernate"), in)
 }
 
 // ResumeSandbox wakes a sandbox up.

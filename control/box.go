@@ -113,6 +113,13 @@ func (b *box) close(ctx context.Context, wait time.Duration) error {
 	}
 }
 
+// shutNow keeps uses from beginning. Those that there are end as they see what is done.
+func (b *box) shutNow() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shut = true
+}
+
 func (b *box) open() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

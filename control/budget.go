@@ -137,7 +137,7 @@ func (c *Control) enforce(ctx context.Context) {
 		if why == "" || !b.tryTake() {
 			continue
 		}
-		if err := c.putToSleep(ctx, b, 0, why); err != nil {
+		if err := c.putToSleep(ctx, b, sleeping{reason: why}); err != nil {
 			c.o.Log.Warn("hibernate a sandbox whose budget is used up", "sandbox", b.id, "err", err)
 		}
 		b.give()

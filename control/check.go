@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -126,6 +127,16 @@ func checkLease(op string, l *api.Lease) error {
 	if l.OnExpiry != "" && l.OnExpiry != api.Hibernate && l.OnExpiry != api.End {
 		return invalid(op, "lease", "onExpiry is %q: want %s or %s", short(l.OnExpiry), api.Hibernate, api.End)
 	}
+	switch l.Mode {
+	case "", api.Sliding, api.Fixed:
+	default:
+		return invalid(op, "lease", "mode is %q: want %s or %s", short(l.Mode), api.Sliding, api.Fixed)
+	}
+	switch l.Wake {
+	case "", api.WakeOnUse, api.WakeOnResume:
+	default:
+		return invalid(op, "lease", "wake is %q: want %s or %s", short(l.Wake), api.WakeOnUse, api.WakeOnResume)
+	}
 	return nil
 }
 
@@ -139,21 +150,32 @@ func checkVisibility(op, v string) error {
 
 // rules are a policy's, as package egress has them.
 func rules(p api.NetworkPolicy) []string {
-	if p.Egress == "allow" {
-		return append([]string{"*"}, p.Allow...)
+	if p.Egress != "allow" {
+		return p.Allow
 	}
-	return p.Allow
+	out := append([]string{"*"}, p.Allow...)
+	for _, r := range p.Deny {
+		out = append(out, "!"+r)
+	}
+	return out
 }
 
 func checkNetwork(op string, p api.NetworkPolicy) error {
 	if p.Egress != "" && p.Egress != "deny" && p.Egress != "allow" {
 		return invalid(op, "network", "egress is %q: want deny or allow", short(p.Egress))
 	}
-	if len(p.Allow) > maxRules {
+	if len(p.Allow)+len(p.Deny) > maxRules {
 		return invalid(op, "network", "more than %d rules", maxRules)
 	}
-	_, err := egress.Parse(p.Allow)
-	return err
+	for _, r := range append(slices.Clone(p.Allow), p.Deny...) {
+		if strings.HasPrefix(strings.TrimSpace(r), "!") {
+			return invalid(op, "network", "%q isn't a rule", short(r))
+		}
+		if _, err := egress.Parse([]string{r}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // within is errs.Denied unless a policy allows nothing that another doesn't.

@@ -246,6 +246,7 @@ func (c *Control) fill(ctx context.Context, r *record, o *order, now time.Time) 
 	r.Labels, r.Claim, r.Sandbox.Claimed = o.req.Labels, o.claim, now
 	r.Lease = fullLease(o.template.Spec.Lease, o.req.Lease)
 	r.Network = o.template.Spec.Network
+	r.Most = &o.template.Spec.Network
 	if o.req.Network != nil {
 		r.Network = *o.req.Network
 	}

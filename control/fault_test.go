@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -335,6 +336,37 @@ func TestKill(t *testing.T) {
 			_, err := l.Resume(l.ctx, admin, "base")
 			return err
 		}, sameEnv},
+		"pause": {func(l *lab) error {
+			if err := base(l); err != nil {
+				return err
+			}
+			l.hosts[0].Change(l.idOf("base"), func(s *controltest.Sandbox) { s.Stubborn = true })
+			return nil
+		}, func(l *lab) error {
+			_, err := l.HibernateSandbox(l.ctx, admin, "base", api.HibernateSandbox{Force: true})
+			return err
+		}, sameEnv},
+		"network": {func(l *lab) error {
+			if _, _, err := l.PutTemplate(l.ctx, admin, "n", api.TemplateSpec{Network: api.NetworkPolicy{Allow: []string{"*.example.org"}}}, nil); err != nil {
+				return err
+			}
+			l.buildAll()
+			_, err := l.CreateSandbox(l.ctx, admin, api.CreateSandbox{Template: "n", Name: "net"})
+			return err
+		}, func(l *lab) error {
+			_, err := l.ChangeSandbox(l.ctx, admin, "net", api.ChangeSandbox{Network: &api.NetworkPolicy{Allow: []string{"a.example.org"}}})
+			return err
+		}, func(l *lab, err error) string {
+			s, ferr := l.Sandbox(l.ctx, admin, "net")
+			if ferr != nil {
+				return ferr.Error()
+			}
+			has := l.hosts[0].Sandboxes()[s.ID].Claim.Network
+			if !slices.Equal(has, s.Network.Allow) || err == nil && s.Network.Allow[0] != "a.example.org" {
+				return fmt.Sprintf("recorded: %v, in force: %v", s.Network.Allow, has)
+			}
+			return ""
+		}},
 		"end": {base, func(l *lab) error {
 			_, err := l.EndSandbox(l.ctx, admin, "base")
 			return err

@@ -116,7 +116,7 @@ func (c *Control) fork(ctx context.Context, b *box, w forking) (*fork, error) {
 		return nil, err
 	}
 	defer b.give()
-	if err := c.awaken(ctx, b, w.op); err != nil {
+	if err := c.awaken(ctx, b, w.op, false); err != nil {
 		return nil, err
 	}
 	c.touch(b)
@@ -203,9 +203,11 @@ func (c *Control) children(ctx context.Context, b *box, parent *record, w forkin
 			r.Labels = api.Labels{}
 		}
 		maps.Copy(r.Labels, w.Labels)
+		most := parent.most()
 		if w.Network != nil {
-			r.Network = *w.Network
+			r.Network, most = *w.Network, *w.Network
 		}
+		r.Most = &most
 		if r.Sealed, err = c.seal(r.ID, env); err != nil {
 			return nil, nil, err
 		}

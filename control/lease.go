@@ -51,6 +51,9 @@ func (c *Control) setTimers(b *box, r *record, loaded bool) {
 // touch begins the lease anew: its end is now + Extend, unless it is later already.
 func (c *Control) touch(b *box) {
 	r := b.rec.Load()
+	if r.fixed() {
+		return
+	}
 	d := c.clock.since() + seconds(r.Lease.Extend)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,7 +62,7 @@ func (c *Control) touch(b *box) {
 	}
 }
 
-// ExtendSandbox moves the end of a lease to now + Seconds, if that is later. One that sleeps is woken up by it.
+// ExtendSandbox moves the end of a lease to now + Seconds, if that is later, or exactly there. One that sleeps is woken up by it.
 func (c *Control) ExtendSandbox(ctx context.Context, who *access.Caller, id string, e api.Extend) (*api.Sandbox, error) {
 	const op = "extend sandbox"
 	b, err := c.findLive(ctx, who, access.SandboxChange, op, id)
@@ -73,7 +76,7 @@ func (c *Control) ExtendSandbox(ctx context.Context, who *access.Caller, id stri
 		return nil, err
 	}
 	defer b.give()
-	if err := c.awaken(ctx, b, op); err != nil {
+	if err := c.awaken(ctx, b, op, true); err != nil {
 		return nil, err
 	}
 	r := b.rec.Load()
@@ -82,7 +85,7 @@ func (c *Control) ExtendSandbox(ctx context.Context, who *access.Caller, id stri
 	}
 	d := c.clock.since() + seconds(e.Seconds)
 	b.mu.Lock()
-	if d > b.deadline {
+	if d > b.deadline || e.Exact {
 		b.deadline, b.warned = d, false
 	}
 	b.mu.Unlock()
@@ -128,12 +131,12 @@ func (b *box) due(now time.Duration) (d due) {
 	if r.State != api.StateRunning {
 		return d
 	}
-	if b.uses > 0 { // whoever holds a session extends the lease by doing so
+	if b.uses > 0 && !r.fixed() { // whoever holds a session extends the lease by doing so
 		if end := now + seconds(r.Lease.Extend); end > b.deadline {
 			b.deadline, b.warned = end, false
 		}
 	}
-	d.expired = now >= b.deadline && b.uses == 0
+	d.expired = now >= b.deadline && (b.uses == 0 || r.fixed())
 	d.warn = !b.warned && b.deadline-now <= warnAhead && !d.expired && seconds(r.Lease.Duration) > warnAhead
 	step := min(noteEvery, seconds(r.Lease.Extend)/10)
 	d.note = b.deadline-b.noted >= max(step, time.Second)
@@ -186,7 +189,7 @@ func (c *Control) meetDue(ctx context.Context, b *box, d due) {
 	}
 	o := observed{up: true, present: true, asleep: r.State == api.StateHibernated, claimed: r.claimed(), epoch: r.Epoch, expired: d.expired, aged: d.aged}
 	if (d.expired || d.aged) && (r.State == api.StateRunning || r.State == api.StateHibernated) {
-		if d.expired && !d.aged && c.usedSince(b) {
+		if d.expired && !d.aged && !r.fixed() && c.usedSince(b) {
 			return
 		}
 		if err := c.perform(ctx, p, b, next(r, o)); err != nil {

@@ -79,6 +79,7 @@ func (c *Control) observe(s *node.Status, r *record) observed {
 	o := observed{up: true, previous: r.Created.Before(c.opened)}
 	if s != nil {
 		o.present, o.asleep, o.claimed, o.epoch = true, s.Asleep, s.Claimed, s.Epoch
+		o.rules = s.Claimed && !s.Asleep && s.Rules != node.RulesID(rules(r.Network))
 	}
 	return o
 }
@@ -153,7 +154,7 @@ func (c *Control) do(ctx context.Context, p *peer, b *box, a action) error {
 		_, err = p.host.Wake(hctx, b.id, r.Epoch, identity)
 		return err
 	case doHibernate:
-		return p.host.Hibernate(hctx, b.id)
+		return hostHibernate(hctx, p, r)
 	case doEnd:
 		if err := p.host.End(hctx, b.id); err != nil && !errs.Is(err, errs.NotFound) {
 			return err
@@ -176,7 +177,9 @@ func (c *Control) do(ctx context.Context, p *peer, b *box, a action) error {
 		c.fail(ctx, b, lostReason(r, p))
 		return nil
 	case doSleep:
-		return c.putToSleep(ctx, b, 0, "its lease ran out")
+		return c.putToSleep(ctx, b, sleeping{force: r.fixed(), reason: "its lease ran out"})
+	case doNetwork:
+		return p.host.SetNetwork(hctx, b.id, r.Epoch, rules(r.Network))
 	case doExpire:
 		reason := "its lease ran out"
 		switch {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"time"
 
 	"agentrun.dev/access"
@@ -12,15 +13,17 @@ import (
 type record struct {
 	api.Sandbox
 
-	Image  string        `json:"image"`            // of its template: what it has after a crash of its node
-	From   string        `json:"from,omitempty"`   // id of the snapshot with memory that it starts from, instead
-	Sealed []byte        `json:"sealed,omitempty"` // its environment: secrets are in it
-	Mounts []volume.Spec `json:"mounts,omitempty"` // that came with the claim
-	Start  []volume.Spec `json:"start,omitempty"`  // that it was started with in place of its image's: a snapshot's
-	Key    string        `json:"key,omitempty"`    // id of its credentials
-	Claim  string        `json:"claim,omitempty"`  // name of the claim that it is of
-	Slept  time.Time     `json:"slept,omitzero"`   // since when it hibernates
-	Doomed string        `json:"doomed,omitempty"` // of ending: api.StateFailed if it ends by a failure
+	Image  string             `json:"image"`            // of its template: what it has after a crash of its node
+	From   string             `json:"from,omitempty"`   // id of the snapshot with memory that it starts from, instead
+	Sealed []byte             `json:"sealed,omitempty"` // its environment: secrets are in it
+	Mounts []volume.Spec      `json:"mounts,omitempty"` // that came with the claim
+	Start  []volume.Spec      `json:"start,omitempty"`  // that it was started with in place of its image's: a snapshot's
+	Most   *api.NetworkPolicy `json:"most,omitempty"`   // what its network may be changed to at most
+	Key    string             `json:"key,omitempty"`    // id of its credentials
+	Claim  string             `json:"claim,omitempty"`  // name of the claim that it is of
+	Slept  time.Time          `json:"slept,omitzero"`   // since when it hibernates
+	Doomed string             `json:"doomed,omitempty"` // of ending: api.StateFailed if it ends by a failure
+	Forced bool               `json:"forced,omitempty"` // of hibernating: whatever can't be saved is lost
 	// Forking is the name of the fork that is making it: until that is done it can be made by nothing else.
 	Forking string `json:"forking,omitempty"`
 }
@@ -37,6 +40,17 @@ func (r *record) source() string {
 	}
 	return r.Image
 }
+
+// most is what its network may be changed to at most.
+func (r *record) most() api.NetworkPolicy {
+	if r.Most == nil {
+		return r.Network
+	}
+	return *r.Most
+}
+
+// fixed reports whether uses don't move the end of its lease.
+func (r *record) fixed() bool { return r.Lease.Mode == api.Fixed }
 
 // live reports whether it hasn't ended.
 func (r *record) live() bool { return r.State != api.StateEnded && r.State != api.StateFailed }
@@ -81,16 +95,12 @@ func fullLease(base api.Lease, over *api.Lease) api.Lease {
 	l := api.Lease{
 		Duration:  pick(o.Duration, base.Duration, int64(defaultLease/time.Second)),
 		Extend:    pick(o.Extend, base.Extend, int64(defaultLease/time.Second)),
-		OnExpiry:  o.OnExpiry,
+		OnExpiry:  cmp.Or(o.OnExpiry, base.OnExpiry, api.Hibernate),
+		Mode:      cmp.Or(o.Mode, base.Mode),
+		Wake:      cmp.Or(o.Wake, base.Wake),
 		MaxAge:    pick(o.MaxAge, base.MaxAge),
 		Sleep:     pick(o.Sleep, base.Sleep, int64(defaultSleep/time.Second)),
 		Retention: pick(o.Retention, base.Retention, int64(defaultRetention/time.Second)),
-	}
-	if l.OnExpiry == "" {
-		l.OnExpiry = base.OnExpiry
-	}
-	if l.OnExpiry == "" {
-		l.OnExpiry = api.Hibernate
 	}
 	return l
 }

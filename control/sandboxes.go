@@ -186,6 +186,11 @@ func (c *Control) ChangeSandbox(ctx context.Context, who *access.Caller, id stri
 	if err := checkLease(op, change.Lease); err != nil {
 		return nil, err
 	}
+	if change.Network != nil {
+		if err := checkNetwork(op, *change.Network); err != nil {
+			return nil, err
+		}
+	}
 	if err := b.take(ctx); err != nil {
 		return nil, err
 	}
@@ -219,6 +224,13 @@ func (c *Control) ChangeSandbox(ctx context.Context, who *access.Caller, id stri
 	}
 	if change.Lease != nil {
 		n.Lease = fullLease(r.Lease, change.Lease)
+		n.Expires = c.view(b).Expires // where uses have moved it to
+	}
+	if change.Network != nil {
+		if err := within(op, *change.Network, r.most()); err != nil {
+			return nil, err
+		}
+		n.Most, n.Network = new(r.most()), *change.Network
 	}
 	if err := c.record(ctx, b, n); err != nil {
 		return nil, err
@@ -226,7 +238,24 @@ func (c *Control) ChangeSandbox(ctx context.Context, who *access.Caller, id stri
 	if change.Lease != nil {
 		c.setTimers(b, n, false)
 	}
+	if change.Network != nil && n.State == api.StateRunning {
+		if err := c.setNetwork(ctx, b); err != nil {
+			return nil, err
+		}
+	}
 	return c.view(b), nil
+}
+
+// setNetwork makes a node apply the network rules that are recorded. What fails is reconciliation's to do again: nodes tell what they apply.
+func (c *Control) setNetwork(ctx context.Context, b *box) error {
+	r := b.rec.Load()
+	p, err := c.hostOf("set network", r)
+	if err != nil {
+		return err
+	}
+	actx, cancel := act(ctx)
+	defer cancel()
+	return p.host.SetNetwork(actx, b.id, r.Epoch, rules(r.Network))
 }
 
 // alias says which sandbox an id stands for, when another was promoted over the one that had it.

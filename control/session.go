@@ -38,6 +38,11 @@ func (c *Control) Use(ctx context.Context, who *access.Caller, id string, verb a
 
 // enter begins a use of a sandbox; it is woken up if it sleeps.
 func (c *Control) enter(ctx context.Context, b *box, op string) (*peer, error) {
+	return c.enterBy(ctx, b, op, false)
+}
+
+// enterBy is enter; asked says that somebody asked for it to wake up.
+func (c *Control) enterBy(ctx context.Context, b *box, op string, asked bool) (*peer, error) {
 	for {
 		if b.enter() {
 			p, err := c.hostOf(op, b.rec.Load())
@@ -51,7 +56,7 @@ func (c *Control) enter(ctx context.Context, b *box, op string) (*peer, error) {
 		if err := b.take(ctx); err != nil {
 			return nil, err
 		}
-		err := c.awaken(ctx, b, op)
+		err := c.awaken(ctx, b, op, asked)
 		b.give()
 		if err != nil {
 			return nil, err
@@ -59,13 +64,16 @@ func (c *Control) enter(ctx context.Context, b *box, op string) (*peer, error) {
 	}
 }
 
-// awaken makes a sandbox run, if it can. The caller has its turn.
-func (c *Control) awaken(ctx context.Context, b *box, op string) error {
+// awaken makes a sandbox run, if it can, and if that is asked for or its lease lets every use do so. The caller has its turn.
+func (c *Control) awaken(ctx context.Context, b *box, op string, asked bool) error {
 	switch r := b.rec.Load(); r.State {
 	case api.StateRunning:
 		b.open()
 		return nil
 	case api.StateHibernated:
+		if !asked && r.Lease.Wake == api.WakeOnResume {
+			return errs.Msg(errs.Conflict, op, r.ID, "it hibernates").WithHint("resume it first: its lease says that no other use wakes it up")
+		}
 		return c.wakeUp(ctx, b)
 	case api.StateStarting, api.StateHibernating, api.StateResuming:
 		// Somebody was stopped half-way; what is recorded is completed now.

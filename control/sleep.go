@@ -15,6 +15,11 @@ const idleWait = 2 * time.Second
 // Hibernate saves a running sandbox to disk and ends it there, until the next use. While commands run in it for somebody, or connections
 // to it are open, it is errs.Conflict. What runs in the background is saved with it.
 func (c *Control) Hibernate(ctx context.Context, who *access.Caller, id string) (*api.Sandbox, error) {
+	return c.HibernateSandbox(ctx, who, id, api.HibernateSandbox{})
+}
+
+// HibernateSandbox is Hibernate; by Force also while it is in use.
+func (c *Control) HibernateSandbox(ctx context.Context, who *access.Caller, id string, h api.HibernateSandbox) (*api.Sandbox, error) {
 	const op = "hibernate sandbox"
 	b, err := c.findLive(ctx, who, access.SandboxChange, op, id)
 	if err != nil {
@@ -27,17 +32,24 @@ func (c *Control) Hibernate(ctx context.Context, who *access.Caller, id string) 
 	if b.rec.Load().State == api.StateHibernated {
 		return c.view(b), nil
 	}
-	if err := c.awaken(ctx, b, op); err != nil { // completes what was left half-way
+	if err := c.awaken(ctx, b, op, true); err != nil { // completes what was left half-way
 		return nil, err
 	}
-	if err := c.putToSleep(ctx, b, idleWait, ""); err != nil {
+	if err := c.putToSleep(ctx, b, sleeping{wait: idleWait, force: h.Force}); err != nil {
 		return nil, err
 	}
 	return c.view(b), nil
 }
 
+// sleeping is how a sandbox is put to sleep.
+type sleeping struct {
+	wait   time.Duration // for uses to end
+	force  bool          // if they don't, they are ended
+	reason string
+}
+
 // putToSleep hibernates a sandbox that runs. The caller has its turn.
-func (c *Control) putToSleep(ctx context.Context, b *box, wait time.Duration, reason string) error {
+func (c *Control) putToSleep(ctx context.Context, b *box, how sleeping) error {
 	const op = "hibernate sandbox"
 	r := b.rec.Load()
 	if r.State != api.StateRunning {
@@ -47,11 +59,13 @@ func (c *Control) putToSleep(ctx context.Context, b *box, wait time.Duration, re
 	if err != nil {
 		return err
 	}
-	if err := b.close(ctx, wait); err != nil {
+	if how.force {
+		b.shutNow()
+	} else if err := b.close(ctx, how.wait); err != nil {
 		return err
 	}
 	n := r.clone()
-	n.State, n.Reason = api.StateHibernating, reason
+	n.State, n.Reason, n.Forced = api.StateHibernating, how.reason, how.force
 	if err := c.record(ctx, b, n); err != nil {
 		b.open()
 		return err
@@ -60,11 +74,20 @@ func (c *Control) putToSleep(ctx context.Context, b *box, wait time.Duration, re
 	defer cancel()
 	c.measure(actx, p, b)
 	begun := time.Now()
-	if err := p.host.Hibernate(actx, b.id); err != nil {
+	if err := hostHibernate(actx, p, n); err != nil {
 		return c.stayAwake(ctx, b, err)
 	}
 	c.timings.hibernate.observe(time.Since(begun))
 	return c.asleep(ctx, b)
+}
+
+// hostHibernate puts a sandbox to sleep; what can't be saved with it is lost only if it must sleep and can't otherwise.
+func hostHibernate(ctx context.Context, p *peer, r *record) error {
+	err := p.host.Hibernate(ctx, r.ID, false)
+	if r.Forced && (errs.Is(err, errs.Unavailable) || errs.Is(err, errs.Unsupported)) {
+		err = p.host.Hibernate(ctx, r.ID, true)
+	}
+	return err
 }
 
 // stayAwake records that a hibernation came to nothing: the sandbox runs on, unless its node has lost it.
@@ -77,6 +100,7 @@ func (c *Control) stayAwake(ctx context.Context, b *box, cause error) error {
 		return cause // it may have been saved: its node will tell
 	}
 	n := b.rec.Load().clone()
+	n.Forced = false
 	n.State, n.Reason = api.StateRunning, cut("it couldn't hibernate: "+cause.Error(), 1024)
 	if err := c.record(ctx, b, n); err != nil {
 		return err
@@ -89,7 +113,7 @@ func (c *Control) stayAwake(ctx context.Context, b *box, cause error) error {
 // asleep records that a sandbox hibernates.
 func (c *Control) asleep(ctx context.Context, b *box) error {
 	n := b.rec.Load().clone()
-	n.State, n.Slept, n.Expires = api.StateHibernated, c.clock.now(), time.Time{}
+	n.State, n.Slept, n.Expires, n.Forced = api.StateHibernated, c.clock.now(), time.Time{}, false
 	t := new(txn)
 	c.set(t, b, n)
 	c.charge(t, b, n, true)
@@ -108,7 +132,7 @@ func (c *Control) Resume(ctx context.Context, who *access.Caller, id string) (*a
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.enter(ctx, b, op); err != nil {
+	if _, err := c.enterBy(ctx, b, op, true); err != nil {
 		return nil, err
 	}
 	b.leave()

@@ -16,6 +16,7 @@ type observed struct {
 	expired  bool // its lease ran out, and nobody uses it
 	aged     bool // it is older than it may be, or slept for too long
 	gaveUp   bool // its node was lost for good: what ran there can't be saved
+	rules    bool // its network rules aren't those that are recorded
 	previous bool // the record was made before this service began: nobody here is acting on it
 }
 
@@ -36,9 +37,10 @@ const (
 	doForget                      // delete the record: nobody ever had it
 	doSleep                       // record that it is to hibernate, and do it
 	doExpire                      // record that it is to end, and do it
+	doNetwork                     // give it its network rules
 )
 
-var actionNames = [...]string{"", "start", "claim", "wake", "hibernate", "end", "running", "warm", "asleep", "ended", "failed", "forget", "sleep", "expire"}
+var actionNames = [...]string{"", "start", "claim", "wake", "hibernate", "end", "running", "warm", "asleep", "ended", "failed", "forget", "sleep", "expire", "network"}
 
 func (a action) String() string { return actionNames[a] }
 
@@ -71,6 +73,8 @@ func next(r *record, o observed) []action {
 			return []action{doFailed}
 		case !o.claimed:
 			return []action{doClaim}
+		case o.rules:
+			return []action{doNetwork}
 		case o.aged, o.expired && r.Lease.OnExpiry == api.End:
 			return []action{doExpire}
 		case o.expired:

@@ -53,6 +53,7 @@ func TestNext(t *testing.T) {
 		{"running", rec(api.StateRunning, true), here, "[]"},
 		{"running, gone", rec(api.StateRunning, true), absent, "[failed]"},
 		{"running, claim not arrived", rec(api.StateRunning, true), free, "[claim]"},
+		{"running under other network rules", rec(api.StateRunning, true), with(here, func(o *observed) { o.rules = true }), "[network]"},
 		{"running, put to sleep by its node", rec(api.StateRunning, true), asleep, "[asleep]"},
 		{"running in another epoch", rec(api.StateRunning, true), older, "[failed]"},
 		{"expired", rec(api.StateRunning, true), with(here, func(o *observed) { o.expired = true }), "[sleep]"},

@@ -33,7 +33,7 @@ func (c *Control) Suspend(ctx context.Context) error {
 			if b.rec.Load().State != api.StateRunning {
 				return
 			}
-			if err := c.putToSleep(ctx, b, 0, "the service was shut down"); err != nil {
+			if err := c.putToSleep(ctx, b, sleeping{force: b.rec.Load().fixed(), reason: "the service was shut down"}); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failed = append(failed, err)

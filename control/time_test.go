@@ -306,3 +306,99 @@ func TestHeartbeats(t *testing.T) {
 		}
 	}
 }
+
+// TestFixedLease: no use moves its end, which comes whoever uses the sandbox; only who asks for it wakes it up.
+func TestFixedLease(t *testing.T) {
+	l, h := timed(t)
+	l.pool("p", 2)
+	create := func(name, then string) *api.Sandbox {
+		t.Helper()
+		s, err := l.CreateSandbox(l.ctx, admin, api.CreateSandbox{Pool: "p", Name: name, Lease: &api.Lease{Duration: 100, Mode: api.Fixed, OnExpiry: then, Wake: api.WakeOnResume}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	ends := func(name string, want time.Duration) {
+		t.Helper()
+		s, err := l.Sandbox(l.ctx, admin, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Expires.Sub(h.wall).Round(time.Second); got != want {
+			t.Errorf("%s ends in %v, want %v", name, got, want)
+		}
+	}
+	a, b := create("a", api.Hibernate), create("b", api.End)
+	l.hosts[0].Change(a.ID, func(s *controltest.Sandbox) { s.Stubborn = true })
+	h.move(50 * time.Second)
+	if _, err := l.run("a", "set", "f", "x"); err != nil {
+		t.Fatal(err)
+	}
+	ends("a", 50*time.Second)
+	// The end can be moved either way.
+	for _, c := range []struct {
+		e    api.Extend
+		want time.Duration
+	}{{api.Extend{Seconds: 20}, 50 * time.Second}, {api.Extend{Seconds: 20, Exact: true}, 20 * time.Second}, {api.Extend{Seconds: 30}, 30 * time.Second}} {
+		if _, err := l.ExtendSandbox(l.ctx, admin, "a", c.e); err != nil {
+			t.Fatal(err)
+		}
+		ends("a", c.want)
+	}
+	l.reopen()
+	l.setClock(h)
+	if s := l.box(a.ID).rec.Load(); s.Expires.Sub(h.wall).Round(time.Second) != 30*time.Second {
+		t.Errorf("a shorter lease isn't recorded: %v", s.Expires)
+	}
+	for _, id := range []string{a.ID, b.ID} {
+		l.setTimers(l.box(id), l.box(id).rec.Load(), false)
+	}
+	var held []*Session
+	for _, id := range []string{a.ID, b.ID} {
+		s, err := l.Use(l.ctx, admin, id, access.SandboxExec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, s)
+	}
+	h.move(31 * time.Second)
+	l.tick()
+	if sa, sb := l.state(a.ID), l.state(b.ID); sa != api.StateHibernated || sb != api.StateRunning {
+		t.Errorf("a is %s, b is %s", sa, sb)
+	}
+	h.move(20 * time.Second)
+	l.tick()
+	if got := l.state(b.ID); got != api.StateEnded {
+		t.Errorf("b is %s", got)
+	}
+	for _, s := range held {
+		s.Close()
+	}
+	if _, err := l.run("a", "get", "f"); !errs.Is(err, errs.Conflict) {
+		t.Errorf("a use of one that is to be resumed first: %v", err)
+	}
+	if _, err := l.ForkSandbox(l.ctx, admin, "a", api.ForkSandbox{}); !errs.Is(err, errs.Conflict) {
+		t.Errorf("a fork of one that is to be resumed first: %v", err)
+	}
+	if got := l.state("a"); got != api.StateHibernated {
+		t.Errorf("it is %s", got)
+	}
+	if _, err := l.Resume(l.ctx, admin, "a"); err != nil {
+		t.Fatal(err)
+	}
+	ends("a", 100*time.Second)
+	if got, err := l.run("a", "get", "f"); err != nil || got != "x" {
+		t.Errorf("resumed: %q, %v", got, err)
+	}
+	if _, err := l.ChangeSandbox(l.ctx, admin, "a", api.ChangeSandbox{Lease: &api.Lease{Mode: api.Sliding, Wake: api.WakeOnUse}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.run("a", "get", "f"); err != nil {
+		t.Fatal(err)
+	}
+	ends("a", 600*time.Second)
+	if _, err := l.ChangeSandbox(l.ctx, admin, "a", api.ChangeSandbox{Lease: &api.Lease{Mode: "loose"}}); !errs.Is(err, errs.Invalid) {
+		t.Errorf("a mode: %v", err)
+	}
+}

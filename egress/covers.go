@@ -1,6 +1,9 @@
 package egress
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Covers reports whether everything that other allows is allowed by p too; if not, it names the first rule of other that isn't
 // covered by one rule of p. What only several rules together would cover counts as not covered.
@@ -9,23 +12,44 @@ func (p *Policy) Covers(other *Policy) (rule string, ok bool) {
 		return "", true
 	}
 	for i := range other.rules {
-		if !p.covers(&other.rules[i]) {
+		if !p.covers(&other.rules[i], other) {
 			return other.rules[i].text, false
 		}
 	}
 	return "", true
 }
 
-func (p *Policy) covers(r *rule) bool {
+func (p *Policy) covers(r *rule, of *Policy) bool {
 	if p == nil {
 		return false
 	}
 	for i := range p.rules {
-		if p.rules[i].covers(r) {
+		if p.rules[i].covers(r) && (!p.rules[i].any || p.free(r, of)) {
 			return true
 		}
 	}
 	return false
+}
+
+// free reports whether a rule of another policy has nothing of what is excepted from "*" here: that policy excepts as much, or it is a host
+// or address that no exception can mean.
+func (p *Policy) free(r *rule, of *Policy) bool {
+	for i := range p.except {
+		x := &p.except[i]
+		switch {
+		case r.any:
+			if !slices.ContainsFunc(of.except, func(o rule) bool { return o.covers(x) || o.any && o.port == 0 }) {
+				return false
+			}
+		case r.name != "":
+			if x.name == "" || r.name == x.name || strings.HasSuffix(r.name, "."+x.name) || strings.HasSuffix(x.name, "."+r.name) {
+				return false
+			}
+		case x.any || x.prefix.IsValid() && x.prefix.Overlaps(r.prefix):
+			return false
+		}
+	}
+	return true
 }
 
 // covers reports whether a rule allows all that another does. "*" is public hosts only, so it covers names, whose addresses

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,9 @@ type Dialer struct {
 	refused  atomic.Int64
 	openConn atomic.Int64
 	limit    atomic.Int64 // of bytes both ways; 0: none
+
+	mu   sync.Mutex
+	open map[*conn]bool
 }
 
 // New returns a Dialer for a policy; nil denies everything.
@@ -51,13 +55,26 @@ func New(p *Policy, o Options) *Dialer {
 			return new(net.Dialer).DialContext(ctx, network, to.String())
 		}
 	}
-	d := &Dialer{o: o}
+	d := &Dialer{o: o, open: map[*conn]bool{}}
 	d.policy.Store(p)
 	return d
 }
 
-// SetPolicy replaces the policy for connections made from now on.
-func (d *Dialer) SetPolicy(p *Policy) { d.policy.Store(p) }
+// SetPolicy replaces the policy. Connections that it doesn't allow are closed.
+func (d *Dialer) SetPolicy(p *Policy) {
+	d.policy.Store(p)
+	d.mu.Lock()
+	var cut []*conn
+	for c := range d.open {
+		if !c.allowed(p) {
+			cut = append(cut, c)
+		}
+	}
+	d.mu.Unlock()
+	for _, c := range cut {
+		c.Close()
+	}
+}
 
 // Policy returns the policy; nil denies everything.
 func (d *Dialer) Policy() *Policy { return d.policy.Load() }
@@ -140,9 +157,7 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 		}
 		c, err := d.o.Connect(ctx, network, netip.AddrPortFrom(a, port))
 		if err == nil {
-			d.made.Add(1)
-			d.openConn.Add(1)
-			return &conn{Conn: c, d: d}, nil
+			return d.connected(c, host, a, port)
 		}
 		last = err
 	}
@@ -150,6 +165,25 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 		last = ctx.Err()
 	}
 	return nil, errs.New(errs.Unavailable, "connect", addr, last)
+}
+
+// connected makes a connection known. The policy may have been replaced while it was made.
+func (d *Dialer) connected(to net.Conn, host string, a netip.Addr, port uint16) (net.Conn, error) {
+	c := &conn{Conn: to, d: d, addr: a, port: port}
+	if _, err := netip.ParseAddr(host); err != nil {
+		c.name, _ = canonical(host)
+	}
+	d.made.Add(1)
+	d.openConn.Add(1)
+	d.mu.Lock()
+	d.open[c] = true
+	d.mu.Unlock()
+	if !c.allowed(d.policy.Load()) {
+		c.Close()
+		where := net.JoinHostPort(host, strconv.Itoa(int(port)))
+		return nil, denied(where, "the network policy allows no connection to this host any more", where)
+	}
+	return c, nil
 }
 
 // addresses returns those of host that may be connected to.
@@ -185,11 +219,14 @@ func (d *Dialer) addresses(ctx context.Context, family, host string, port uint16
 	allowed := make([]netip.Addr, 0, len(found))
 	var private netip.Addr
 	for _, a := range found {
-		if a = a.Unmap(); Public(a) || p.namesAddr(a, port) {
+		if a = a.Unmap(); p.leads(name, a, port) {
 			allowed = append(allowed, a)
 		} else {
 			private = a
 		}
+	}
+	if len(allowed) == 0 && Public(private) {
+		return nil, denied(where, "the network policy excepts the host's address "+private.String(), net.JoinHostPort(name, strconv.Itoa(int(port))))
 	}
 	if len(allowed) == 0 {
 		return nil, denied(where, "the host has an address that isn't public ("+private.String()+")", netip.AddrPortFrom(private, port).String())
@@ -206,7 +243,18 @@ func denied(where, why, rule string) error {
 type conn struct {
 	net.Conn
 	d      *Dialer
+	name   string // that it was connected by; empty: the address
+	addr   netip.Addr
+	port   uint16
 	closed atomic.Bool
+}
+
+// allowed reports whether a policy lets the connection be.
+func (c *conn) allowed(p *Policy) bool {
+	if c.name == "" {
+		return p.allowsAddr(c.addr, c.port)
+	}
+	return p.allowsName(c.name, c.port) && p.leads(c.name, c.addr, c.port)
 }
 
 func (c *conn) Read(b []byte) (int, error) {
@@ -230,6 +278,9 @@ func (c *conn) Write(b []byte) (int, error) {
 func (c *conn) Close() error {
 	if !c.closed.Swap(true) {
 		c.d.openConn.Add(-1)
+		c.d.mu.Lock()
+		delete(c.d.open, c)
+		c.d.mu.Unlock()
 	}
 	return c.Conn.Close()
 }

@@ -3,7 +3,8 @@
 // A Policy is a list of rules, each naming destinations that are allowed; what no rule names is denied. A rule is a host
 // and perhaps a port: "example.org", "example.org:443", "*.example.org" (any depth below, not the name itself), an
 // address or a network in CIDR notation, with an IPv6 one that has a port in brackets ("[2001:db8::/32]:443"), or "*" for
-// any public host. Without a port, every port is allowed.
+// any public host. Without a port, every port is allowed. A rule after "!" excepts what it names from "*"; what another rule names is
+// allowed in spite of it.
 //
 // Names are resolved outside, by the policy's Dialer, which connects to the very addresses that it checked: a name that
 // changes its mind in between (DNS rebinding) gains nothing. An address that isn't public (private, loopback, link-local,
@@ -13,6 +14,7 @@ package egress
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,7 +38,11 @@ type rule struct {
 
 // Policy decides where a sandbox may connect. The zero value and nil deny everything. It doesn't change, so all methods
 // may be called concurrently.
-type Policy struct{ rules []rule }
+type Policy struct {
+	rules  []rule
+	except []rule // of those that begin with "!"
+	texts  []string
+}
 
 // Parse reads rules. errs.Invalid says which one is wrong.
 func Parse(rules []string) (*Policy, error) {
@@ -45,11 +51,18 @@ func Parse(rules []string) (*Policy, error) {
 	}
 	p := &Policy{rules: make([]rule, 0, len(rules))}
 	for _, text := range rules {
-		r, err := parseRule(strings.TrimSpace(text))
+		text = strings.TrimSpace(text)
+		what, except := strings.CutPrefix(text, "!")
+		r, err := parseRule(what)
 		if err != nil {
 			return nil, err
 		}
-		p.rules = append(p.rules, r)
+		if except {
+			p.except = append(p.except, r)
+		} else {
+			p.rules = append(p.rules, r)
+		}
+		p.texts = append(p.texts, text)
 	}
 	return p, nil
 }
@@ -59,11 +72,7 @@ func (p *Policy) Rules() []string {
 	if p == nil {
 		return nil
 	}
-	list := make([]string, len(p.rules))
-	for i := range p.rules {
-		list[i] = p.rules[i].text
-	}
-	return list
+	return slices.Clone(p.texts)
 }
 
 func invalid(text, why string) error {
@@ -156,60 +165,57 @@ func canonical(name string) (string, bool) {
 	return ascii, true
 }
 
-// allowsName reports whether a rule lets a name through, on a port. The addresses behind it are checked apart.
-func (p *Policy) allowsName(name string, port uint16) bool {
-	if p == nil {
+// fits reports whether a rule names a host, on a port. The addresses behind it are another matter.
+func (r *rule) fits(name string, port uint16) bool {
+	switch {
+	case r.port != 0 && r.port != port, r.name == "":
 		return false
+	case r.below:
+		return len(name) > len(r.name)+1 && strings.HasSuffix(name, r.name) && name[len(name)-len(r.name)-1] == '.'
 	}
-	for i := range p.rules {
-		r := &p.rules[i]
-		if r.port != 0 && r.port != port {
-			continue
-		}
-		switch {
-		case r.any, r.name == "":
-			if r.any {
-				return true
-			}
-		case r.below:
-			if len(name) > len(r.name)+1 && strings.HasSuffix(name, r.name) && name[len(name)-len(r.name)-1] == '.' {
-				return true
-			}
-		case r.name == name:
-			return true
-		}
-	}
-	return false
+	return r.name == name
+}
+
+// has reports whether a rule names an address, or a network that it is in, on a port.
+func (r *rule) has(a netip.Addr, port uint16) bool {
+	return r.prefix.IsValid() && (r.port == 0 || r.port == port) && r.prefix.Contains(a)
+}
+
+// namesHost reports whether a rule names a host.
+func (p *Policy) namesHost(name string, port uint16) bool {
+	return p != nil && slices.ContainsFunc(p.rules, func(r rule) bool { return r.fits(name, port) })
+}
+
+// allowsName reports whether a host is let through, on a port. The addresses behind it are checked apart.
+func (p *Policy) allowsName(name string, port uint16) bool {
+	return p.namesHost(name, port) || p.allowsAny(port) && !slices.ContainsFunc(p.except, func(r rule) bool { return r.fits(name, port) || r.all(port) })
 }
 
 // namesAddr reports whether a rule names an address itself, or a network that it is in.
 func (p *Policy) namesAddr(a netip.Addr, port uint16) bool {
-	if p == nil {
-		return false
-	}
-	for i := range p.rules {
-		if r := &p.rules[i]; r.prefix.IsValid() && (r.port == 0 || r.port == port) && r.prefix.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return p != nil && slices.ContainsFunc(p.rules, func(r rule) bool { return r.has(a, port) })
 }
 
 // allowsAddr reports whether a connection to an address that was given as such is allowed.
 func (p *Policy) allowsAddr(a netip.Addr, port uint16) bool {
-	return p.namesAddr(a, port) || Public(a) && p.allowsAny(port)
+	return p.namesAddr(a, port) || Public(a) && p.allowsAny(port) && !p.excepts(a, port)
 }
 
+// leads reports whether an address that a host which is let through has may be connected to.
+func (p *Policy) leads(name string, a netip.Addr, port uint16) bool {
+	return p.namesAddr(a, port) || Public(a) && (p.namesHost(name, port) || !p.excepts(a, port))
+}
+
+// excepts reports whether an address isn't one of those of "*".
+func (p *Policy) excepts(a netip.Addr, port uint16) bool {
+	return slices.ContainsFunc(p.except, func(r rule) bool { return r.has(a, port) || r.all(port) })
+}
+
+// all reports whether a rule is "*", on a port.
+func (r *rule) all(port uint16) bool { return r.any && (r.port == 0 || r.port == port) }
+
 func (p *Policy) allowsAny(port uint16) bool {
-	if p == nil {
-		return false
-	}
-	for i := range p.rules {
-		if r := &p.rules[i]; r.any && (r.port == 0 || r.port == port) {
-			return true
-		}
-	}
-	return false
+	return p != nil && slices.ContainsFunc(p.rules, func(r rule) bool { return r.all(port) })
 }
 
 // special are the networks that aren't public beside those that netip knows of.

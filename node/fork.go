@@ -89,6 +89,11 @@ func (s *Sandbox) fork(ctx context.Context, o ForkOptions, f *family) (children 
 		}
 		return nil, err
 	}
+	for _, c := range children { // the parent's rules may have been replaced before they were of the family
+		if f != nil && c.dialer != nil && s.dialer != nil {
+			c.dialer.SetPolicy(s.dialer.Policy())
+		}
+	}
 	if f != nil && s.living() != nil { // its end may have missed the newest of the family
 		err := s.living()
 		for _, c := range children {

@@ -79,19 +79,28 @@ func (n *Node) canSleep(op, id string) error {
 
 // Hibernate saves a sandbox to disk, files and running processes, and ends it here. When it returns, what it saved is
 // durable; after an error the sandbox goes on. Resume wakes it up. Forks that it made of itself must have ended.
-func (s *Sandbox) Hibernate(ctx context.Context) error {
+func (s *Sandbox) Hibernate(ctx context.Context) error { return s.hibernate(ctx, false) }
+
+// hibernate is Hibernate; with kill, what can't be saved is lost instead.
+func (s *Sandbox) hibernate(ctx context.Context, kill bool) error {
 	if err := s.n.canSleep("hibernate", s.id); err != nil {
 		return err
 	}
-	if len(s.family.of(s.id)) > 0 {
-		return errs.Msg(errs.Unsupported, "hibernate", s.id, "forks that it made of itself are running; end them first")
+	for _, child := range s.family.of(s.id) {
+		if !kill {
+			return errs.Msg(errs.Unsupported, "hibernate", s.id, "forks that it made of itself are running; end them first")
+		}
+		if err := child.End(ctx); err != nil {
+			return err
+		}
 	}
 	s.mu.Lock()
 	err := s.living()
 	if err == nil {
-		err = s.save(ctx)
+		err = s.save(ctx, kill)
 	}
 	s.asleep = err == nil
+	s.napping.Store(s.asleep)
 	s.mu.Unlock()
 	if err != nil {
 		return err
@@ -102,7 +111,7 @@ func (s *Sandbox) Hibernate(ctx context.Context) error {
 }
 
 // save writes the sandbox's folder. The lock is held.
-func (s *Sandbox) save(ctx context.Context) (err error) {
+func (s *Sandbox) save(ctx context.Context, kill bool) (err error) {
 	short, cancel := context.WithTimeout(ctx, freezeTimeout)
 	defer cancel()
 	end := context.WithoutCancel(ctx)
@@ -111,7 +120,7 @@ func (s *Sandbox) save(ctx context.Context) (err error) {
 	}
 	// The cut of an earlier sleep may still be there, should its deletion have failed.
 	about := asleep{Spec: s.spec, Hosted: s.hosted, Image: s.image, Epoch: s.epoch, Claimed: s.claimed.Load(), Bases: s.bases, Mounted: s.mounted, Since: time.Now().UTC(), Cut: s.id + "-" + newID()[32:]}
-	image, cut, err := s.captureAll(short, about.Cut, engine.FreezeOptions{})
+	image, cut, err := s.captureAll(short, about.Cut, engine.FreezeOptions{Kill: kill})
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,9 @@ package node
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"io"
 	"net"
 	"time"
@@ -33,8 +36,11 @@ type Host interface {
 	Claim(ctx context.Context, id string, epoch uint64, c Claim) error
 	// Fork makes children of a running sandbox at one instant, all or none.
 	Fork(ctx context.Context, id string, f Fork) ([]*Running, error)
-	// Hibernate saves a sandbox to disk and ends it here; what it saved is durable when it returns.
-	Hibernate(ctx context.Context, id string) error
+	// SetNetwork replaces the rules of what a claimed sandbox may connect to. Connections that they don't allow are closed.
+	SetNetwork(ctx context.Context, id string, epoch uint64, rules []string) error
+	// Hibernate saves a sandbox to disk and ends it here; what it saved is durable when it returns. With kill, processes that can't be saved
+	// are missing when it wakes up, and so are sandboxes that it made of itself. Whoever waits for a command that goes to sleep gets errs.Unavailable.
+	Hibernate(ctx context.Context, id string, kill bool) error
 	// Wake resumes a sandbox that hibernates, under a new epoch. c replaces what it was claimed with: secrets aren't saved.
 	// A sandbox that ran when its node crashed is asleep afterwards: its durable volumes are as they were, everything else is as
 	// its image has it.
@@ -158,7 +164,17 @@ type Status struct {
 	Started               time.Time
 	Used                  time.Time // when it last did something for somebody, or was connected to
 	NetworkIn, NetworkOut int64
+	Rules                 string // RulesID of those that it was given; empty while it isn't claimed
 	engine.Stats
+}
+
+// RulesID identifies network rules.
+func RulesID(rules []string) string {
+	h := sha256.New()
+	for _, r := range rules {
+		fmt.Fprintf(h, "%d:%s", len(r), r)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // Code is a text to run; see api.Run.

@@ -122,7 +122,7 @@ func TestSecrets(t *testing.T) {
 		}
 		_, err = h.Capture(ctx, "one", node.Capture{Image: "snap", Prefix: "keep"})
 		check(err)
-		check(h.Hibernate(ctx, "one"))
+		check(h.Hibernate(ctx, "one", false))
 		if found := find(dir, secret); found != nil {
 			t.Errorf("%s: in %v", c.name, found)
 		}

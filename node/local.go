@@ -253,8 +253,9 @@ func (s *Sandbox) take(c *Claim) error {
 	}
 	s.dialer.SetLimit(c.Budget.Network)
 	s.limitCPU(c.Budget.CPU)
-	env := slices.Clone(c.Env)
+	env, id := slices.Clone(c.Env), RulesID(c.Network)
 	s.env.Store(&env)
+	s.rules.Store(&id)
 	s.claimed.Store(true)
 	return nil
 }
@@ -407,8 +408,40 @@ func (l *local) forked(s *Sandbox, ids []string) (children []*Sandbox, err error
 	return children, nil
 }
 
+// SetNetwork implements Host. What the sandbox made of itself has its rules, too.
+func (l *local) SetNetwork(ctx context.Context, id string, epoch uint64, rules []string) error {
+	unlock, err := l.lock(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s, err := l.hosted(id)
+	if err != nil {
+		return err
+	}
+	if s.epoch != epoch {
+		return old("set network", id, s.epoch, epoch)
+	}
+	if !s.claimed.Load() {
+		return errs.Msg(errs.Conflict, "set network", id, "it isn't claimed")
+	}
+	policy, err := (&Claim{Network: rules}).policy()
+	if err != nil {
+		return err
+	}
+	given := RulesID(rules)
+	s.rules.Store(&given)
+	s.dialer.SetPolicy(policy)
+	for _, m := range s.family.all() {
+		if m != s && m.dialer != nil {
+			m.dialer.SetPolicy(policy)
+		}
+	}
+	return nil
+}
+
 // Hibernate implements Host.
-func (l *local) Hibernate(ctx context.Context, id string) error {
+func (l *local) Hibernate(ctx context.Context, id string, kill bool) error {
 	unlock, err := l.lock(ctx, id)
 	if err != nil {
 		return err
@@ -420,7 +453,7 @@ func (l *local) Hibernate(ctx context.Context, id string) error {
 	} else if err != nil {
 		return err
 	}
-	return s.Hibernate(ctx)
+	return s.hibernate(ctx, kill)
 }
 
 // Wake implements Host.
@@ -508,6 +541,9 @@ func (l *local) Status(ctx context.Context) ([]Status, error) {
 	for _, s := range list {
 		if s.hosted && !s.inside() {
 			st := Status{ID: s.id, Epoch: s.epoch, Claimed: s.claimed.Load(), Started: s.created, Used: time.Unix(0, s.used.Load())}
+			if id := s.rules.Load(); id != nil {
+				st.Rules = *id
+			}
 			st.add(s.family.ended())
 			at[s.family] = len(out)
 			out = append(out, st)
@@ -688,5 +724,5 @@ func (l *local) Attach(ctx context.Context, id string, pid int, c engine.Cmd) (e
 		return nil, err
 	}
 	s.Touch()
-	return s.in.(engine.Attacher).Attach(ctx, pid, c)
+	return s.sleeper(s.in.(engine.Attacher).Attach(ctx, pid, c))
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,7 @@ type Sandbox struct {
 	image   string // that it came from at first
 	claimed atomic.Bool
 	env     atomic.Pointer[[]string] // of the claim; in no file
+	rules   atomic.Pointer[string]   // RulesID of the claim's network
 	before  engine.Stats             // what the image had used when this one started
 	cpu     atomic.Int64             // that it may have used in all, in nanoseconds; 0: any
 	watched atomic.Bool              // whether somebody looks after that
@@ -47,6 +49,7 @@ type Sandbox struct {
 	mounted []string   // paths of volumes that a claim brought
 	volumes *volume.Set
 	asleep  bool              // saved: bases are the sleeper's
+	napping atomic.Bool       // saved, or about to be
 	shared  []string          // buckets that Sweep may delete, of volumes that it shared with others before it slept
 	bases   map[string]string // buckets that hold what its own volumes began as, by path, where that isn't in their own history
 }
@@ -98,7 +101,32 @@ func (s *Sandbox) Exec(ctx context.Context, c engine.Cmd) (engine.Process, error
 	if env := s.env.Load(); env != nil {
 		c.Env = append(slices.Clone(*env), c.Env...)
 	}
-	return s.in.Exec(ctx, c)
+	return s.sleeper(s.in.Exec(ctx, c))
+}
+
+// sleeper is a command of a sandbox that may be put to sleep meanwhile.
+func (s *Sandbox) sleeper(p engine.Process, err error) (engine.Process, error) {
+	if err != nil || !s.hosted {
+		return p, err
+	}
+	return sleeper{p, s}, nil
+}
+
+type sleeper struct {
+	engine.Process
+	s *Sandbox
+}
+
+// killed is the status of a command that ended with its sandbox.
+const killed = 128 + 9
+
+// Wait implements engine.Process.
+func (p sleeper) Wait(ctx context.Context) (int, error) {
+	status, err := p.Process.Wait(ctx)
+	if p.s.napping.Load() && (status == killed || err != nil) {
+		return status, errs.Msg(errs.Unavailable, "run", p.s.id, "the sandbox was put to sleep; the command goes on when it wakes up")
+	}
+	return status, err
 }
 
 // Touch begins the lease anew.
@@ -247,6 +275,13 @@ func (f *family) ended() spent {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.past
+}
+
+// all returns the members.
+func (f *family) all() []*Sandbox {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Values(f.members))
 }
 
 // of returns the children of a member.

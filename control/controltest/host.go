@@ -25,6 +25,7 @@ type Sandbox struct {
 	ID, Image, Parent string
 	Epoch             uint64
 	Asleep, Claimed   bool
+	Stubborn          bool
 	Claim             node.Claim
 	Claims            int               // how often it was given an identity
 	Files             map[string]string // what is in its workspace
@@ -284,12 +285,30 @@ func (h *Host) Fork(ctx context.Context, id string, f node.Fork) (out []*node.Ru
 	return out, err
 }
 
-// Hibernate implements node.Host.
-func (h *Host) Hibernate(ctx context.Context, id string) error {
+// SetNetwork implements node.Host.
+func (h *Host) SetNetwork(ctx context.Context, id string, epoch uint64, rules []string) error {
+	return h.do(ctx, "network", id, func() error {
+		s, err := h.find("set network", id, false)
+		if err != nil {
+			return err
+		}
+		if s.Epoch != epoch {
+			return errs.Msg(errs.Conflict, "set network", id, "another epoch")
+		}
+		s.Claim.Network = rules
+		return nil
+	})
+}
+
+// Hibernate implements node.Host. One that is Stubborn can't be saved but by killing what runs.
+func (h *Host) Hibernate(ctx context.Context, id string, kill bool) error {
 	return h.do(ctx, "hibernate", id, func() error {
 		s, err := h.find("hibernate", id, true)
 		if err != nil {
 			return err
+		}
+		if s.Stubborn && !kill {
+			return errs.Msg(errs.Unavailable, "hibernate", id, "a process can't be copied")
 		}
 		s.Asleep, s.Claim = true, node.Claim{}
 		return nil
@@ -332,7 +351,11 @@ func (h *Host) Status(context.Context) ([]node.Status, error) {
 	}
 	var out []node.Status
 	for _, s := range h.sandboxes {
-		out = append(out, node.Status{ID: s.ID, Epoch: s.Epoch, Asleep: s.Asleep, Claimed: s.Claimed, Started: s.Started, Used: s.Used,
+		rules := ""
+		if s.Claimed && !s.Asleep {
+			rules = node.RulesID(s.Claim.Network)
+		}
+		out = append(out, node.Status{Rules: rules, ID: s.ID, Epoch: s.Epoch, Asleep: s.Asleep, Claimed: s.Claimed, Started: s.Started, Used: s.Used,
 			Stats: engine.Stats{CPU: s.CPU, Memory: 1 << 20, Processes: 1}})
 	}
 	return out, nil

@@ -70,7 +70,7 @@ func testCapture(t *tester) {
 	t.ok(err)
 	t.sh("child", counts+"cat a; ls /scratch; echo child > /ours/o", "one\n")
 	t.sh(one, "cat /ours/o", "child\n")
-	t.ok(t.Host.Hibernate(ctx, two))
+	t.ok(t.Host.Hibernate(ctx, two, false))
 	_, err = t.Host.Wake(ctx, two, 2, node.Claim{})
 	t.ok(err)
 	t.sh(two, counts+"cat a /ours/o", "mine\ntwo\n")
@@ -83,7 +83,7 @@ func testCapture(t *tester) {
 	t.sh(one, counts+"cat i", "init\n")
 	if t.Restart != nil {
 		// Memory is lost in a crash, whatever it came from: what is left is the first image's, with the volumes as they are.
-		t.ok(t.Host.Hibernate(ctx, two))
+		t.ok(t.Host.Hibernate(ctx, two, false))
 		t.sh(one, "sync", "")
 		t.Host = t.Restart()
 		_, err = t.Host.Wake(ctx, one, 2, node.Claim{})

@@ -310,7 +310,7 @@ func testSessions(t *tester) {
 	t.cancelSoon("child2", node.Code{Text: "x = 11", Default: api.Python})
 	t.py("child2", "x, os.environ.get('TOKEN')", "(1, None)\n")
 	t.py("child", "x = 'c'; l = [x]; l.append(l)", "")
-	t.ok(t.Host.Hibernate(ctx, "child"))
+	t.ok(t.Host.Hibernate(ctx, "child", false))
 	_, err = t.Host.Wake(ctx, "child", 2, node.Claim{Env: []string{"TOKEN=three"}})
 	t.ok(err)
 	t.py("child", "x, l[1][1][0], os.environ['TOKEN']", "('c', 'c', 'three')\n")

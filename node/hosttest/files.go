@@ -88,7 +88,7 @@ func testMerge(t *tester) {
 	t.kind("into itself", err, errs.Invalid)
 	// A child that slept meanwhile still knows where it comes from.
 	t.sh(child, "echo late > late", "")
-	t.ok(t.Host.Hibernate(ctx, child))
+	t.ok(t.Host.Hibernate(ctx, child, false))
 	_, err = t.Host.Wake(ctx, child, 2, node.Claim{})
 	t.ok(err)
 	_, err = t.Host.Merge(ctx, child, id, api.MergeSandbox{})
@@ -132,7 +132,7 @@ func testUsage(t *tester) {
 	if s.Written < 2_000_000 || s.Used.Before(s.Started) {
 		t.Errorf("%+v", s)
 	}
-	t.ok(t.Host.Hibernate(ctx, id))
+	t.ok(t.Host.Hibernate(ctx, id, false))
 	asleep, err := t.Host.Usage(ctx, id)
 	if t.ok(err); asleep < 2_000_000 {
 		t.Errorf("asleep: %d bytes", asleep)
@@ -152,7 +152,7 @@ func testBudget(t *tester) {
 	t.kind("another command", err, errs.Limit)
 	_, err = t.Host.Exec(ctx, id, engine.Cmd{Args: []string{"true"}})
 	t.kind("exec", err, errs.Limit)
-	t.ok(t.Host.Hibernate(ctx, id))
+	t.ok(t.Host.Hibernate(ctx, id, false))
 	_, err = t.Host.Wake(ctx, id, 2, node.Claim{})
 	t.ok(err)
 	t.sh(id, "echo again", "again\n")

@@ -42,7 +42,7 @@ func Run(t *testing.T, c Config) {
 		{"Info", testInfo}, {"Build", testBuild}, {"BuildFails", testBuildFails}, {"Drop", testDrop}, {"Start", testStart}, {"StartVolumes", testStartVolumes},
 		{"Policies", testPolicies}, {"Claim", testClaim}, {"Fork", testFork}, {"ForkInside", testForkInside}, {"Hibernate", testHibernate}, {"Restart", testRestart},
 		{"End", testEnd}, {"Missing", testMissing}, {"Exec", testExec}, {"Processes", testProcesses}, {"Diff", testDiff}, {"Merge", testMerge}, {"Snapshot", testSnapshot},
-		{"Capture", testCapture},
+		{"Capture", testCapture}, {"Network", testNetwork}, {"HibernateKill", testHibernateKill},
 		{"Usage", testUsage}, {"Files", testFiles}, {"FilesHostile", testFilesHostile}, {"FilesConcurrent", testFilesConcurrent}, {"FilesAs", testFilesAs}, {"Watch", testWatch}, {"Dial", testDial}, {"Budget", testBudget}, {"Shell", testShell}, {"Python", testPython}, {"JavaScript", testJavaScript}, {"Sessions", testSessions}, {"Warm", testWarm},
 	} {
 		t.Run(x.name, func(t *testing.T) { x.f(&tester{TB: t, t: t, c: c, World: c.New(t)}) })
@@ -292,7 +292,7 @@ func testPolicies(t *tester) {
 	t.sh("child", "cat /ours/one; ls /scratch; echo back > /ours/child", "1\n")
 	t.sh(one, "cat /ours/child; echo mine > /scratch/m", "back\n")
 	// To sleep isn't to be forked: all is as it was.
-	t.ok(t.Host.Hibernate(ctx, one))
+	t.ok(t.Host.Hibernate(ctx, one, false))
 	t.sh("child", "echo while > /ours/asleep", "")
 	t.ok(t.Host.End(ctx, "child"))
 	_, err = t.Host.Wake(ctx, one, 2, node.Claim{})
@@ -301,7 +301,7 @@ func testPolicies(t *tester) {
 	if t.Restart == nil {
 		return
 	}
-	t.ok(t.Host.Hibernate(ctx, one))
+	t.ok(t.Host.Hibernate(ctx, one, false))
 	t.Host = t.Restart()
 	_, err = t.Host.Wake(ctx, one, 3, node.Claim{})
 	t.ok(err)
@@ -406,8 +406,8 @@ func testHibernate(t *tester) {
 	t.ok(err)
 	for i := range 3 {
 		epoch := uint64(i + 2)
-		t.ok(t.Host.Hibernate(ctx, id))
-		t.ok(t.Host.Hibernate(ctx, id))
+		t.ok(t.Host.Hibernate(ctx, id, false))
+		t.ok(t.Host.Hibernate(ctx, id, false))
 		if s := t.status(id); s == nil || !s.Asleep || !s.Claimed || s.Epoch != epoch-1 {
 			t.Errorf("%+v", s)
 		}
@@ -432,7 +432,7 @@ func testHibernate(t *tester) {
 	t.kind("an older epoch", err, errs.Conflict)
 	// What it began as is still known, however often it slept.
 	t.equal("diff", t.diff(id, ""), "added /workspace/a\nadded /workspace/n\n")
-	t.ok(t.Host.Hibernate(ctx, id))
+	t.ok(t.Host.Hibernate(ctx, id, false))
 	t.ok(t.Host.End(ctx, id))
 	if s := t.status(id); s != nil {
 		t.Errorf("%+v", s)
@@ -451,7 +451,7 @@ func testRestart(t *tester) {
 	image := t.build(node.Build{Init: []string{"echo init > i"}})
 	id, ran, gone := t.start(image), t.id(), t.start(image)
 	t.sh(id, "echo mine > a", "")
-	t.ok(t.Host.Hibernate(ctx, id))
+	t.ok(t.Host.Hibernate(ctx, id, false))
 	_, err := t.Host.Start(ctx, node.Start{ID: ran, Epoch: 5, Image: image, Claim: &node.Claim{}, Volumes: []volume.Spec{{Name: "more", Path: "/mnt/more", Empty: true, Policy: volume.Fresh}}})
 	t.ok(err)
 	t.sh(ran, "echo ran > r; echo more > /mnt/more/m; echo lost > /tmp/l; sync", "")
@@ -471,7 +471,7 @@ func testRestart(t *tester) {
 	_, err = t.Host.Fork(ctx, ran, node.Fork{IDs: []string{"child"}, Epoch: 6})
 	t.ok(err)
 	t.sh("child", "cat r; ls /mnt/more; echo c > c; sync", "ran\nv\n")
-	t.ok(t.Host.Hibernate(ctx, ran))
+	t.ok(t.Host.Hibernate(ctx, ran, false))
 	_, err = t.Host.Wake(ctx, ran, 7, node.Claim{})
 	t.ok(err)
 	t.sh(ran, "echo again >> r; sync", "")
@@ -499,7 +499,7 @@ func testRestart(t *tester) {
 	t.sh(id, "cat i a", "init\nmine\n")
 	t.equal("diff", t.diff(id, ""), "added /workspace/a\n")
 	t.sh(t.start(image), "cat i; ls", "init\ni\n")
-	t.ok(t.Host.Hibernate(ctx, id))
+	t.ok(t.Host.Hibernate(ctx, id, false))
 	t.Host = t.Restart()
 	t.ok(t.Host.End(ctx, id))
 	t.ok(t.Host.DropImage(ctx, image))
@@ -530,7 +530,7 @@ func testEnd(t *tester) {
 func testMissing(t *tester) {
 	t.ok(t.Host.End(ctx, "none"))
 	t.kind("claim", t.Host.Claim(ctx, "none", 1, node.Claim{}), errs.NotFound)
-	t.kind("hibernate", t.Host.Hibernate(ctx, "none"), errs.NotFound)
+	t.kind("hibernate", t.Host.Hibernate(ctx, "none", false), errs.NotFound)
 	_, err := t.Host.Wake(ctx, "none", 1, node.Claim{})
 	t.kind("wake", err, errs.NotFound)
 	_, err = t.Host.Fork(ctx, "none", node.Fork{IDs: []string{"a"}, Epoch: 1})

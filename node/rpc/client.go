@@ -140,9 +140,15 @@ func (c *Client) Fork(ctx context.Context, id string, f node.Fork) ([]*node.Runn
 	return each(m.GetChildren(), runningIn), err
 }
 
+// SetNetwork implements node.Host.
+func (c *Client) SetNetwork(ctx context.Context, id string, epoch uint64, rules []string) error {
+	_, err := unary(ctx, "set network", id, c.c.SetNetwork, &pb.SetNetworkRequest{Id: id, Epoch: epoch, Rules: rules})
+	return err
+}
+
 // Hibernate implements node.Host.
-func (c *Client) Hibernate(ctx context.Context, id string) error {
-	_, err := unary(ctx, "hibernate", id, c.c.Hibernate, &pb.HibernateRequest{Id: id})
+func (c *Client) Hibernate(ctx context.Context, id string, kill bool) error {
+	_, err := unary(ctx, "hibernate", id, c.c.Hibernate, &pb.HibernateRequest{Id: id, Kill: kill})
 	return err
 }
 

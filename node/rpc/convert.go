@@ -113,12 +113,12 @@ func moment(n int64) time.Time {
 func statusOut(s node.Status) *pb.SandboxStatus {
 	return &pb.SandboxStatus{Id: s.ID, Epoch: s.Epoch, Asleep: s.Asleep, Claimed: s.Claimed, Started: nanos(s.Started), Used: nanos(s.Used),
 		NetworkIn: s.NetworkIn, NetworkOut: s.NetworkOut, Cpu: int64(s.CPU), Memory: s.Memory, MemoryPeak: s.MemoryPeak, MemoryShared: s.MemoryShared,
-		Processes: int64(s.Processes), Output: s.Output, Written: s.Written}
+		Processes: int64(s.Processes), Output: s.Output, Written: s.Written, Rules: s.Rules}
 }
 
 func statusIn(s *pb.SandboxStatus) node.Status {
 	return node.Status{ID: s.GetId(), Epoch: s.GetEpoch(), Asleep: s.GetAsleep(), Claimed: s.GetClaimed(), Started: moment(s.GetStarted()),
-		Used: moment(s.GetUsed()), NetworkIn: s.GetNetworkIn(), NetworkOut: s.GetNetworkOut(), Stats: engine.Stats{CPU: time.Duration(s.GetCpu()),
+		Used: moment(s.GetUsed()), NetworkIn: s.GetNetworkIn(), NetworkOut: s.GetNetworkOut(), Rules: s.GetRules(), Stats: engine.Stats{CPU: time.Duration(s.GetCpu()),
 			Memory: s.GetMemory(), MemoryPeak: s.GetMemoryPeak(), MemoryShared: s.GetMemoryShared(), Processes: int(s.GetProcesses()),
 			Output: s.GetOutput(), Written: s.GetWritten()}}
 }

@@ -92,8 +92,12 @@ func (s *server) Fork(ctx context.Context, r *connect.Request[pb.ForkRequest]) (
 	return answer(&pb.ForkResponse{Children: each(children, runningOut)}, err)
 }
 
+func (s *server) SetNetwork(ctx context.Context, r *connect.Request[pb.SetNetworkRequest]) (*connect.Response[pb.SetNetworkResponse], error) {
+	return answer(&pb.SetNetworkResponse{}, s.h.SetNetwork(ctx, r.Msg.GetId(), r.Msg.GetEpoch(), r.Msg.GetRules()))
+}
+
 func (s *server) Hibernate(ctx context.Context, r *connect.Request[pb.HibernateRequest]) (*connect.Response[pb.HibernateResponse], error) {
-	return answer(&pb.HibernateResponse{}, s.h.Hibernate(ctx, r.Msg.GetId()))
+	return answer(&pb.HibernateResponse{}, s.h.Hibernate(ctx, r.Msg.GetId(), r.Msg.GetKill()))
 }
 
 func (s *server) Wake(ctx context.Context, r *connect.Request[pb.WakeRequest]) (*connect.Response[pb.Running], error) {

@@ -29,6 +29,10 @@ func enums(field string) []string {
 		return []string{"", api.Fresh, api.Share, api.SnapshotPolicy, api.Clone}
 	case "NetworkPolicy.egress":
 		return []string{"", "deny", "allow"}
+	case "Lease.mode":
+		return []string{"", api.Sliding, api.Fixed}
+	case "Lease.wake":
+		return []string{"", api.WakeOnUse, api.WakeOnResume}
 	case "Lease.onExpiry":
 		return []string{"", api.Hibernate, api.End}
 	case "Template.state":

@@ -107,7 +107,7 @@ func (s *server) sandboxRoutes() []route {
 		{"PATCH /v1/sandboxes/{id}", "changeSandbox", "Change what is set", nil, changed(200, c.ChangeSandbox)},
 		{"DELETE /v1/sandboxes/{id}", "endSandbox", "End a sandbox, and delete what it holds", nil, found(c.EndSandbox)},
 		{"POST /v1/sandboxes/{id}/extend", "extendSandbox", "Move the end of its lease", nil, changed(200, c.ExtendSandbox)},
-		{"POST /v1/sandboxes/{id}/hibernate", "hibernateSandbox", "Save it to disk and free its memory", nil, acted(c.Hibernate)},
+		{"POST /v1/sandboxes/{id}/hibernate", "hibernateSandbox", "Save it to disk and free its memory", nil, changed(200, c.HibernateSandbox)},
 		{"POST /v1/sandboxes/{id}/resume", "resumeSandbox", "Wake it up", nil, acted(c.Resume)},
 		{"POST /v1/sandboxes/{id}/release", "releaseSandbox", "Give it back to its pool", nil, gone(c.ReleaseSandbox)},
 		{"POST /v1/sandboxes/{id}/credentials", "sandboxCredentials", "Make S3 keys for its buckets and nothing else", nil, secretly(repeatable(changed(201, func(ctx context.Context, who *access.Caller, id string, _ struct{}) (*api.Credentials, error) {

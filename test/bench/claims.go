@@ -240,7 +240,7 @@ func (c *claimer) sleeps() error {
 				return err
 			}
 			start := time.Now()
-			if err := c.h.Hibernate(c.b.ctx, id); err != nil {
+			if err := c.h.Hibernate(c.b.ctx, id, false); err != nil {
 				return err
 			}
 			sleep = append(sleep, time.Since(start))

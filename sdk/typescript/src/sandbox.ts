@@ -253,9 +253,12 @@ export class Sandbox {
     return this.transport.json<Snapshot>("POST", this.at("snapshots"), { once: true, timeout: long, body: body({ name, ...o }) });
   }
 
-  /** Saves memory, processes and files to disk and frees processor and memory. The next use wakes it up. */
-  hibernate(): Promise<SandboxInfo> {
-    return this.set("POST", ["hibernate"], { again: true, timeout: long });
+  /**
+   * Saves memory, processes and files to disk and frees processor and memory. The next use wakes it up. While somebody uses it, it is a
+   * conflict, unless by force: then what runs goes to sleep with it, as far as it can.
+   */
+  hibernate(o: { force?: boolean } = {}): Promise<SandboxInfo> {
+    return this.set("POST", ["hibernate"], { body: body({ ...o }), again: true, timeout: long });
   }
 
   /** Wakes it up now, rather than at the next use. */
@@ -264,8 +267,8 @@ export class Sandbox {
   }
 
   /** Moves the end of its lease to so many seconds from now, if that is later; by default the lease's own extension. */
-  extend(seconds?: number): Promise<SandboxInfo> {
-    return this.set("POST", ["extend"], { body: body({ seconds }), again: true });
+  extend(seconds?: number, o: { exact?: boolean } = {}): Promise<SandboxInfo> {
+    return this.set("POST", ["extend"], { body: body({ seconds, ...o }), again: true });
   }
 
   /** Gives it back to its pool: it ends, and the pool replaces it by a fresh one. */
@@ -283,8 +286,13 @@ export class Sandbox {
     }
   }
 
-  /** Changes what is given. Labels are added to those that it has; one that is null goes. */
-  change(o: { name?: string; visibility?: "private" | "team" | "all"; lease?: Lease; labels?: Record<string, string | null> }): Promise<SandboxInfo> {
+  /**
+   * Changes what is given. Labels are added to those that it has; one that is null goes. The network is at most what its template, and the fork
+   * that made it, allow; it is in force at once, also for open connections.
+   */
+  change(o: {
+    name?: string; visibility?: "private" | "team" | "all"; lease?: Lease; network?: NetworkPolicy; labels?: Record<string, string | null>;
+  }): Promise<SandboxInfo> {
     return this.set("PATCH", [], { body: body({ ...o }), again: true });
   }
 

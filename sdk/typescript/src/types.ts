@@ -64,6 +64,8 @@ export interface NetworkPolicy {
   egress?: string;
   /** HOST[:PORT], *.HOST[:PORT], CIDR[:PORT] */
   allow?: string[];
+  /** Such rules, too: with egress allow, what isn't allowed unless a rule of allow names it */
+  deny?: string[];
 }
 
 /**
@@ -77,6 +79,10 @@ export interface Lease {
   extend?: number;
   /** Hibernate or end; "" is hibernate */
   onExpiry?: string;
+  /** Sliding, or fixed: no use moves the end, and when it comes it hibernates or ends whoever uses it; "" is sliding */
+  mode?: string;
+  /** Use, or resume: what wakes it up when it hibernates; other uses are a conflict. "" is use */
+  wake?: string;
   /** Ended at this age whatever its use; 0: never */
   maxAge?: number;
   /** A hibernated one is ended after so long; 0 is 30 days */

@@ -16,9 +16,9 @@ import (
 func (a *app) sandboxes() *cobra.Command {
 	g := a.group("sandboxes", "Create, fork, compare, merge and end sandboxes", a.sandboxesCreate(), a.sandboxesList(), a.sandboxesInfo(),
 		a.sandboxesFork(), a.sandboxesTree(), a.sandboxesDiff(), a.sandboxesMerge(), a.sandboxesPromote(), a.sandboxesSnapshot(),
-		a.sandboxesAct("hibernate", "Save a sandbox to disk and free its memory; the next use wakes it up", (*client.Client).HibernateSandbox),
+		a.sandboxesHibernate(),
 		a.sandboxesAct("resume", "Wake a sandbox up", (*client.Client).ResumeSandbox),
-		a.sandboxesExtend(), a.sandboxesCredentials(), a.sandboxesEnd())
+		a.sandboxesExtend(), a.sandboxesNetwork(), a.sandboxesCredentials(), a.sandboxesEnd())
 	g.Aliases = []string{"sandbox", "sb"}
 	return g
 }
@@ -31,6 +31,7 @@ type sandboxFlags struct {
 	labels     []string
 	lease      time.Duration
 	onExpiry   string
+	mode, wake string // of the lease
 	visibility string
 }
 
@@ -42,6 +43,8 @@ func (f *sandboxFlags) add(cmd *cobra.Command) {
 	fs.StringArrayVarP(&f.labels, "label", "l", nil, "a label, `NAME=VALUE` (repeatable)")
 	fs.DurationVar(&f.lease, "lease", 0, "how long it lives unless it is used, `TIME` (default the template's)")
 	fs.StringVar(&f.onExpiry, "on-expiry", "", "`hibernate` or end, when the lease has run out (default the template's)")
+	fs.StringVar(&f.mode, "lease-mode", "", "`sliding`, where every use moves the end of the lease, or fixed (default the template's)")
+	fs.StringVar(&f.wake, "wake", "", "what wakes it up when it hibernates: any `use`, or resume alone (default the template's)")
 	fs.StringVar(&f.in.Visibility, "visibility", "", "who sees it beside its owner: `private`, team or all")
 	fs.StringVar(&f.in.Owner, "owner", "", "`PRINCIPAL` that it is for (default yourself)")
 }
@@ -68,8 +71,8 @@ func (f *sandboxFlags) request() (in api.CreateSandbox, err error) {
 	if f.lease < 0 || f.lease > 0 && f.lease < time.Second {
 		return in, usage("--lease "+f.lease.String(), "want a second or more")
 	}
-	if f.lease > 0 || f.onExpiry != "" {
-		in.Lease = &api.Lease{Duration: int64(f.lease / time.Second), OnExpiry: f.onExpiry}
+	if l := (api.Lease{Duration: int64(f.lease / time.Second), OnExpiry: f.onExpiry, Mode: f.mode, Wake: f.wake}); l != (api.Lease{}) {
+		in.Lease = &l
 	}
 	return in, nil
 }
@@ -521,12 +524,46 @@ func (a *app) sandboxesAct(verb, short string, f func(*client.Client, context.Co
 	}
 }
 
+func (a *app) sandboxesHibernate() *cobra.Command {
+	var in api.HibernateSandbox
+	cmd := a.sandboxesAct("hibernate", "Save a sandbox to disk and free its memory; the next use wakes it up", func(c *client.Client, ctx context.Context, id string) (*api.Sandbox, error) {
+		return c.PauseSandbox(ctx, id, in)
+	})
+	cmd.Flags().BoolVar(&in.Force, "force", false, "also while somebody uses it: what runs goes to sleep with it, as far as it can")
+	return cmd
+}
+
+func (a *app) sandboxesNetwork() *cobra.Command {
+	var p api.NetworkPolicy
+	cmd := &cobra.Command{
+		Use: "network ID [--egress allow] [--allow RULE]... [--deny RULE]...", Short: "Replace what a sandbox may connect to, at once",
+		Long: `Replace what a sandbox may connect to: at most what its template, and the fork that made it, allow. Without a flag, nothing.
+Connections that the new rules don't allow are closed. A rule is HOST[:PORT], *.HOST[:PORT] or CIDR[:PORT].`,
+		Example: a.example(`
+  agentrun sandboxes network worker --allow pypi.org:443 --allow files.pythonhosted.org:443
+  agentrun sandboxes network worker --egress allow --deny '*.ads.example'`),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeSandboxes(1),
+		RunE: a.withServer(func(ctx context.Context, c *client.Client, args []string) error {
+			s, err := c.ChangeSandbox(ctx, args[0], api.ChangeSandbox{Network: &p})
+			if err != nil {
+				return err
+			}
+			return a.made(s)
+		}),
+	}
+	cmd.Flags().StringVar(&p.Egress, "egress", "", "what no rule names: `deny` or allow")
+	cmd.Flags().StringArrayVar(&p.Allow, "allow", nil, "a `RULE` of what it may connect to (repeatable)")
+	cmd.Flags().StringArrayVar(&p.Deny, "deny", nil, "with --egress allow, a `RULE` of what it may not, unless --allow names it (repeatable)")
+	return cmd
+}
+
 func (a *app) sandboxesExtend() *cobra.Command {
 	var by time.Duration
+	var exact bool
 	cmd := &cobra.Command{
-		Use: "extend ID [--by TIME]", Short: "Move the end of a sandbox's lease", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeSandboxes(1),
+		Use: "extend ID [--by TIME [--exact]]", Short: "Move the end of a sandbox's lease", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeSandboxes(1),
 		RunE: a.withServer(func(ctx context.Context, c *client.Client, args []string) error {
-			s, err := c.ExtendSandbox(ctx, args[0], api.Extend{Seconds: int64(by / time.Second)})
+			s, err := c.ExtendSandbox(ctx, args[0], api.Extend{Seconds: int64(by / time.Second), Exact: exact})
 			if err != nil {
 				return err
 			}
@@ -537,6 +574,7 @@ func (a *app) sandboxesExtend() *cobra.Command {
 			return nil
 		}),
 	}
+	cmd.Flags().BoolVar(&exact, "exact", false, "also if that is earlier")
 	cmd.Flags().DurationVar(&by, "by", 0, "from now on, `TIME` (default what a use extends it by)")
 	return cmd
 }

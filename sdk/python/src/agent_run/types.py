@@ -65,10 +65,11 @@ class Volume:
 @dataclass(frozen=True)
 class NetworkPolicy:
     """What a sandbox may connect to: `egress` ("deny" by default, or "allow") is for what no rule of `allow` names. Rules are
-    HOST[:PORT], *.HOST[:PORT] or CIDR[:PORT]."""
+    HOST[:PORT], *.HOST[:PORT] or CIDR[:PORT]. With "allow", what `deny` names isn't allowed unless a rule of `allow` names it."""
 
     egress: str = ""
     allow: List[str] = field(default_factory=list)
+    deny: List[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class Lease:
         max_age: it is ended at this age whatever its use [never].
         sleep: a hibernated one is ended after so long [30 days].
         retention: how long the record of an ended one is kept [7 days].
+        mode: "sliding", or "fixed": no use moves the end, and when it comes it hibernates or ends whoever uses it ["sliding"].
+        wake: "use", or "resume": what wakes it up when it hibernates; other uses are a Conflict ["use"].
     """
 
     duration: int = 0
@@ -90,6 +93,8 @@ class Lease:
     max_age: int = 0
     sleep: int = 0
     retention: int = 0
+    mode: str = ""
+    wake: str = ""
 
 
 @dataclass(frozen=True)

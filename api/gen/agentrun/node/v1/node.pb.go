@@ -1437,16 +1437,113 @@ func (x *ForkResponse) GetChildren() []*Running {
 	return nil
 }
 
+type SetNetworkRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Rules         []string               `protobuf:"bytes,3,rep,name=rules,proto3" json:"rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetNetworkRequest) Reset() {
+	*x = SetNetworkRequest{}
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetNetworkRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetNetworkRequest) ProtoMessage() {}
+
+func (x *SetNetworkRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetNetworkRequest.ProtoReflect.Descriptor instead.
+func (*SetNetworkRequest) Descriptor() ([]byte, []int) {
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *SetNetworkRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *SetNetworkRequest) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *SetNetworkRequest) GetRules() []string {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+type SetNetworkResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetNetworkResponse) Reset() {
+	*x = SetNetworkResponse{}
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetNetworkResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetNetworkResponse) ProtoMessage() {}
+
+func (x *SetNetworkResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetNetworkResponse.ProtoReflect.Descriptor instead.
+func (*SetNetworkResponse) Descriptor() ([]byte, []int) {
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{24}
+}
+
 type HibernateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kill          bool                   `protobuf:"varint,2,opt,name=kill,proto3" json:"kill,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HibernateRequest) Reset() {
 	*x = HibernateRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[23]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +1555,7 @@ func (x *HibernateRequest) String() string {
 func (*HibernateRequest) ProtoMessage() {}
 
 func (x *HibernateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[23]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +1568,7 @@ func (x *HibernateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HibernateRequest.ProtoReflect.Descriptor instead.
 func (*HibernateRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{23}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HibernateRequest) GetId() string {
@@ -1479,6 +1576,13 @@ func (x *HibernateRequest) GetId() string {
 		return x.Id
 	}
 	return ""
+}
+
+func (x *HibernateRequest) GetKill() bool {
+	if x != nil {
+		return x.Kill
+	}
+	return false
 }
 
 type HibernateResponse struct {
@@ -1489,7 +1593,7 @@ type HibernateResponse struct {
 
 func (x *HibernateResponse) Reset() {
 	*x = HibernateResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[24]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1501,7 +1605,7 @@ func (x *HibernateResponse) String() string {
 func (*HibernateResponse) ProtoMessage() {}
 
 func (x *HibernateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[24]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1514,7 +1618,7 @@ func (x *HibernateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HibernateResponse.ProtoReflect.Descriptor instead.
 func (*HibernateResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{24}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{26}
 }
 
 type WakeRequest struct {
@@ -1528,7 +1632,7 @@ type WakeRequest struct {
 
 func (x *WakeRequest) Reset() {
 	*x = WakeRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[25]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1540,7 +1644,7 @@ func (x *WakeRequest) String() string {
 func (*WakeRequest) ProtoMessage() {}
 
 func (x *WakeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[25]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1553,7 +1657,7 @@ func (x *WakeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WakeRequest.ProtoReflect.Descriptor instead.
 func (*WakeRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{25}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *WakeRequest) GetId() string {
@@ -1586,7 +1690,7 @@ type EndRequest struct {
 
 func (x *EndRequest) Reset() {
 	*x = EndRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[26]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +1702,7 @@ func (x *EndRequest) String() string {
 func (*EndRequest) ProtoMessage() {}
 
 func (x *EndRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[26]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +1715,7 @@ func (x *EndRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndRequest.ProtoReflect.Descriptor instead.
 func (*EndRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{26}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *EndRequest) GetId() string {
@@ -1629,7 +1733,7 @@ type EndResponse struct {
 
 func (x *EndResponse) Reset() {
 	*x = EndResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[27]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1641,7 +1745,7 @@ func (x *EndResponse) String() string {
 func (*EndResponse) ProtoMessage() {}
 
 func (x *EndResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[27]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1654,7 +1758,7 @@ func (x *EndResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndResponse.ProtoReflect.Descriptor instead.
 func (*EndResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{27}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{29}
 }
 
 type StatusRequest struct {
@@ -1665,7 +1769,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[28]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1781,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[28]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1794,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{28}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{30}
 }
 
 type StatusResponse struct {
@@ -1702,7 +1806,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[29]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1714,7 +1818,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[29]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1727,7 +1831,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{29}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StatusResponse) GetSandboxes() []*SandboxStatus {
@@ -1754,13 +1858,14 @@ type SandboxStatus struct {
 	Processes     int64                  `protobuf:"varint,13,opt,name=processes,proto3" json:"processes,omitempty"`
 	Output        int64                  `protobuf:"varint,14,opt,name=output,proto3" json:"output,omitempty"`
 	Written       int64                  `protobuf:"varint,15,opt,name=written,proto3" json:"written,omitempty"`
+	Rules         string                 `protobuf:"bytes,16,opt,name=rules,proto3" json:"rules,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SandboxStatus) Reset() {
 	*x = SandboxStatus{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[30]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +1877,7 @@ func (x *SandboxStatus) String() string {
 func (*SandboxStatus) ProtoMessage() {}
 
 func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[30]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +1890,7 @@ func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxStatus.ProtoReflect.Descriptor instead.
 func (*SandboxStatus) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{30}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SandboxStatus) GetId() string {
@@ -1893,6 +1998,13 @@ func (x *SandboxStatus) GetWritten() int64 {
 	return 0
 }
 
+func (x *SandboxStatus) GetRules() string {
+	if x != nil {
+		return x.Rules
+	}
+	return ""
+}
+
 type UsageRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1902,7 +2014,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[31]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1914,7 +2026,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[31]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1927,7 +2039,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{31}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *UsageRequest) GetId() string {
@@ -1946,7 +2058,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[32]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1958,7 +2070,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[32]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1971,7 +2083,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{32}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UsageResponse) GetStorage() int64 {
@@ -1991,7 +2103,7 @@ type Size struct {
 
 func (x *Size) Reset() {
 	*x = Size{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[33]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2003,7 +2115,7 @@ func (x *Size) String() string {
 func (*Size) ProtoMessage() {}
 
 func (x *Size) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[33]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2016,7 +2128,7 @@ func (x *Size) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Size.ProtoReflect.Descriptor instead.
 func (*Size) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{33}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Size) GetCols() uint32 {
@@ -2050,7 +2162,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[34]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2174,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[34]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2187,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{34}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Command) GetId() string {
@@ -2157,7 +2269,7 @@ type ExecInput struct {
 
 func (x *ExecInput) Reset() {
 	*x = ExecInput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[35]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2169,7 +2281,7 @@ func (x *ExecInput) String() string {
 func (*ExecInput) ProtoMessage() {}
 
 func (x *ExecInput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[35]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2182,7 +2294,7 @@ func (x *ExecInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecInput.ProtoReflect.Descriptor instead.
 func (*ExecInput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{35}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExecInput) GetWhat() isExecInput_What {
@@ -2288,7 +2400,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[36]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2412,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[36]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2425,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{36}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ExecOutput) GetWhat() isExecOutput_What {
@@ -2424,7 +2536,7 @@ type CodeStart struct {
 
 func (x *CodeStart) Reset() {
 	*x = CodeStart{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[37]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2436,7 +2548,7 @@ func (x *CodeStart) String() string {
 func (*CodeStart) ProtoMessage() {}
 
 func (x *CodeStart) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[37]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2449,7 +2561,7 @@ func (x *CodeStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeStart.ProtoReflect.Descriptor instead.
 func (*CodeStart) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{37}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CodeStart) GetId() string {
@@ -2515,7 +2627,7 @@ type CodeInput struct {
 
 func (x *CodeInput) Reset() {
 	*x = CodeInput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[38]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2527,7 +2639,7 @@ func (x *CodeInput) String() string {
 func (*CodeInput) ProtoMessage() {}
 
 func (x *CodeInput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[38]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2540,7 +2652,7 @@ func (x *CodeInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeInput.ProtoReflect.Descriptor instead.
 func (*CodeInput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{38}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CodeInput) GetWhat() isCodeInput_What {
@@ -2610,7 +2722,7 @@ type CodeResult struct {
 
 func (x *CodeResult) Reset() {
 	*x = CodeResult{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[39]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +2734,7 @@ func (x *CodeResult) String() string {
 func (*CodeResult) ProtoMessage() {}
 
 func (x *CodeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[39]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2747,7 @@ func (x *CodeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeResult.ProtoReflect.Descriptor instead.
 func (*CodeResult) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{39}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CodeResult) GetLanguage() string {
@@ -2674,7 +2786,7 @@ type CodeOutput struct {
 
 func (x *CodeOutput) Reset() {
 	*x = CodeOutput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[40]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2686,7 +2798,7 @@ func (x *CodeOutput) String() string {
 func (*CodeOutput) ProtoMessage() {}
 
 func (x *CodeOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[40]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2699,7 +2811,7 @@ func (x *CodeOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeOutput.ProtoReflect.Descriptor instead.
 func (*CodeOutput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{40}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CodeOutput) GetWhat() isCodeOutput_What {
@@ -2782,7 +2894,7 @@ type ProcessesRequest struct {
 
 func (x *ProcessesRequest) Reset() {
 	*x = ProcessesRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[41]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2794,7 +2906,7 @@ func (x *ProcessesRequest) String() string {
 func (*ProcessesRequest) ProtoMessage() {}
 
 func (x *ProcessesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[41]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2807,7 +2919,7 @@ func (x *ProcessesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessesRequest.ProtoReflect.Descriptor instead.
 func (*ProcessesRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{41}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ProcessesRequest) GetId() string {
@@ -2828,7 +2940,7 @@ type RunningCommand struct {
 
 func (x *RunningCommand) Reset() {
 	*x = RunningCommand{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[42]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2840,7 +2952,7 @@ func (x *RunningCommand) String() string {
 func (*RunningCommand) ProtoMessage() {}
 
 func (x *RunningCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[42]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2853,7 +2965,7 @@ func (x *RunningCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunningCommand.ProtoReflect.Descriptor instead.
 func (*RunningCommand) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{42}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RunningCommand) GetPid() int32 {
@@ -2886,7 +2998,7 @@ type ProcessesResponse struct {
 
 func (x *ProcessesResponse) Reset() {
 	*x = ProcessesResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[43]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2898,7 +3010,7 @@ func (x *ProcessesResponse) String() string {
 func (*ProcessesResponse) ProtoMessage() {}
 
 func (x *ProcessesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[43]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2911,7 +3023,7 @@ func (x *ProcessesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessesResponse.ProtoReflect.Descriptor instead.
 func (*ProcessesResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{43}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ProcessesResponse) GetProcesses() []*RunningCommand {
@@ -2932,7 +3044,7 @@ type SignalRequest struct {
 
 func (x *SignalRequest) Reset() {
 	*x = SignalRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[44]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2944,7 +3056,7 @@ func (x *SignalRequest) String() string {
 func (*SignalRequest) ProtoMessage() {}
 
 func (x *SignalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[44]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2957,7 +3069,7 @@ func (x *SignalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalRequest.ProtoReflect.Descriptor instead.
 func (*SignalRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{44}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SignalRequest) GetId() string {
@@ -2989,7 +3101,7 @@ type SignalResponse struct {
 
 func (x *SignalResponse) Reset() {
 	*x = SignalResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[45]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3001,7 +3113,7 @@ func (x *SignalResponse) String() string {
 func (*SignalResponse) ProtoMessage() {}
 
 func (x *SignalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[45]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3014,7 +3126,7 @@ func (x *SignalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalResponse.ProtoReflect.Descriptor instead.
 func (*SignalResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{45}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{47}
 }
 
 type DialStart struct {
@@ -3027,7 +3139,7 @@ type DialStart struct {
 
 func (x *DialStart) Reset() {
 	*x = DialStart{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[46]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3039,7 +3151,7 @@ func (x *DialStart) String() string {
 func (*DialStart) ProtoMessage() {}
 
 func (x *DialStart) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[46]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3052,7 +3164,7 @@ func (x *DialStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialStart.ProtoReflect.Descriptor instead.
 func (*DialStart) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{46}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DialStart) GetId() string {
@@ -3083,7 +3195,7 @@ type DialInput struct {
 
 func (x *DialInput) Reset() {
 	*x = DialInput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[47]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3095,7 +3207,7 @@ func (x *DialInput) String() string {
 func (*DialInput) ProtoMessage() {}
 
 func (x *DialInput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[47]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3108,7 +3220,7 @@ func (x *DialInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialInput.ProtoReflect.Descriptor instead.
 func (*DialInput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{47}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DialInput) GetWhat() isDialInput_What {
@@ -3180,7 +3292,7 @@ type DialOutput struct {
 
 func (x *DialOutput) Reset() {
 	*x = DialOutput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[48]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3192,7 +3304,7 @@ func (x *DialOutput) String() string {
 func (*DialOutput) ProtoMessage() {}
 
 func (x *DialOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[48]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3205,7 +3317,7 @@ func (x *DialOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialOutput.ProtoReflect.Descriptor instead.
 func (*DialOutput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{48}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DialOutput) GetWhat() isDialOutput_What {
@@ -3261,7 +3373,7 @@ type FileRequest struct {
 
 func (x *FileRequest) Reset() {
 	*x = FileRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[49]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3273,7 +3385,7 @@ func (x *FileRequest) String() string {
 func (*FileRequest) ProtoMessage() {}
 
 func (x *FileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[49]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3286,7 +3398,7 @@ func (x *FileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileRequest.ProtoReflect.Descriptor instead.
 func (*FileRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{49}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *FileRequest) GetId() string {
@@ -3325,7 +3437,7 @@ type FileResponse struct {
 
 func (x *FileResponse) Reset() {
 	*x = FileResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[50]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3337,7 +3449,7 @@ func (x *FileResponse) String() string {
 func (*FileResponse) ProtoMessage() {}
 
 func (x *FileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[50]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3350,7 +3462,7 @@ func (x *FileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileResponse.ProtoReflect.Descriptor instead.
 func (*FileResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{50}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{52}
 }
 
 type FileInfo struct {
@@ -3370,7 +3482,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[51]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3382,7 +3494,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[51]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3395,7 +3507,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{51}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *FileInfo) GetPath() string {
@@ -3475,7 +3587,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[52]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3487,7 +3599,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[52]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3500,7 +3612,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{52}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListRequest) GetId() string {
@@ -3555,7 +3667,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[53]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3567,7 +3679,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[53]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3580,7 +3692,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{53}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListResponse) GetFiles() []*FileInfo {
@@ -3609,7 +3721,7 @@ type OpenRequest struct {
 
 func (x *OpenRequest) Reset() {
 	*x = OpenRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[54]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3621,7 +3733,7 @@ func (x *OpenRequest) String() string {
 func (*OpenRequest) ProtoMessage() {}
 
 func (x *OpenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[54]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3634,7 +3746,7 @@ func (x *OpenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenRequest.ProtoReflect.Descriptor instead.
 func (*OpenRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{54}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *OpenRequest) GetId() string {
@@ -3675,7 +3787,7 @@ type OpenResponse struct {
 
 func (x *OpenResponse) Reset() {
 	*x = OpenResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[55]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3687,7 +3799,7 @@ func (x *OpenResponse) String() string {
 func (*OpenResponse) ProtoMessage() {}
 
 func (x *OpenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[55]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3700,7 +3812,7 @@ func (x *OpenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenResponse.ProtoReflect.Descriptor instead.
 func (*OpenResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{55}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *OpenResponse) GetInfo() *FileInfo {
@@ -3728,7 +3840,7 @@ type WriteRequest struct {
 
 func (x *WriteRequest) Reset() {
 	*x = WriteRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[56]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3740,7 +3852,7 @@ func (x *WriteRequest) String() string {
 func (*WriteRequest) ProtoMessage() {}
 
 func (x *WriteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[56]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3753,7 +3865,7 @@ func (x *WriteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteRequest.ProtoReflect.Descriptor instead.
 func (*WriteRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{56}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *WriteRequest) GetFile() *FileRequest {
@@ -3789,7 +3901,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[57]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3801,7 +3913,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[57]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3814,7 +3926,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{57}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -3857,7 +3969,7 @@ type MoveRequest struct {
 
 func (x *MoveRequest) Reset() {
 	*x = MoveRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[58]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3869,7 +3981,7 @@ func (x *MoveRequest) String() string {
 func (*MoveRequest) ProtoMessage() {}
 
 func (x *MoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[58]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3882,7 +3994,7 @@ func (x *MoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveRequest.ProtoReflect.Descriptor instead.
 func (*MoveRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{58}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *MoveRequest) GetId() string {
@@ -3925,7 +4037,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[59]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3937,7 +4049,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[59]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3950,7 +4062,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{59}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *WatchRequest) GetId() string {
@@ -3993,7 +4105,7 @@ type DetailRequest struct {
 
 func (x *DetailRequest) Reset() {
 	*x = DetailRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4005,7 +4117,7 @@ func (x *DetailRequest) String() string {
 func (*DetailRequest) ProtoMessage() {}
 
 func (x *DetailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4018,7 +4130,7 @@ func (x *DetailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetailRequest.ProtoReflect.Descriptor instead.
 func (*DetailRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{60}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DetailRequest) GetId() string {
@@ -4059,7 +4171,7 @@ type FileDetail struct {
 
 func (x *FileDetail) Reset() {
 	*x = FileDetail{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4071,7 +4183,7 @@ func (x *FileDetail) String() string {
 func (*FileDetail) ProtoMessage() {}
 
 func (x *FileDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4084,7 +4196,7 @@ func (x *FileDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileDetail.ProtoReflect.Descriptor instead.
 func (*FileDetail) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{61}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *FileDetail) GetLeads() *FileInfo {
@@ -4110,7 +4222,7 @@ type DetailResponse struct {
 
 func (x *DetailResponse) Reset() {
 	*x = DetailResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4122,7 +4234,7 @@ func (x *DetailResponse) String() string {
 func (*DetailResponse) ProtoMessage() {}
 
 func (x *DetailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4135,7 +4247,7 @@ func (x *DetailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetailResponse.ProtoReflect.Descriptor instead.
 func (*DetailResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{62}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *DetailResponse) GetDetails() []*FileDetail {
@@ -4158,7 +4270,7 @@ type SetTagsRequest struct {
 
 func (x *SetTagsRequest) Reset() {
 	*x = SetTagsRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4170,7 +4282,7 @@ func (x *SetTagsRequest) String() string {
 func (*SetTagsRequest) ProtoMessage() {}
 
 func (x *SetTagsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4183,7 +4295,7 @@ func (x *SetTagsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTagsRequest.ProtoReflect.Descriptor instead.
 func (*SetTagsRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{63}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *SetTagsRequest) GetId() string {
@@ -4232,7 +4344,7 @@ type FileEvent struct {
 
 func (x *FileEvent) Reset() {
 	*x = FileEvent{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4244,7 +4356,7 @@ func (x *FileEvent) String() string {
 func (*FileEvent) ProtoMessage() {}
 
 func (x *FileEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4257,7 +4369,7 @@ func (x *FileEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileEvent.ProtoReflect.Descriptor instead.
 func (*FileEvent) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{64}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *FileEvent) GetKind() string {
@@ -4293,7 +4405,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4305,7 +4417,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4318,7 +4430,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{65}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *CaptureRequest) GetId() string {
@@ -4359,7 +4471,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4371,7 +4483,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4384,7 +4496,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{66}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *SnapshotRequest) GetId() string {
@@ -4410,7 +4522,7 @@ type SnapshotResponse struct {
 
 func (x *SnapshotResponse) Reset() {
 	*x = SnapshotResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4422,7 +4534,7 @@ func (x *SnapshotResponse) String() string {
 func (*SnapshotResponse) ProtoMessage() {}
 
 func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4435,7 +4547,7 @@ func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{67}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *SnapshotResponse) GetBuckets() map[string]string {
@@ -4456,7 +4568,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4468,7 +4580,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4481,7 +4593,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{68}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *DiffRequest) GetA() string {
@@ -4517,7 +4629,7 @@ type FileChange struct {
 
 func (x *FileChange) Reset() {
 	*x = FileChange{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4529,7 +4641,7 @@ func (x *FileChange) String() string {
 func (*FileChange) ProtoMessage() {}
 
 func (x *FileChange) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4542,7 +4654,7 @@ func (x *FileChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileChange.ProtoReflect.Descriptor instead.
 func (*FileChange) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{69}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *FileChange) GetPath() string {
@@ -4585,7 +4697,7 @@ type MergeRequest struct {
 
 func (x *MergeRequest) Reset() {
 	*x = MergeRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4597,7 +4709,7 @@ func (x *MergeRequest) String() string {
 func (*MergeRequest) ProtoMessage() {}
 
 func (x *MergeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4610,7 +4722,7 @@ func (x *MergeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeRequest.ProtoReflect.Descriptor instead.
 func (*MergeRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{70}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *MergeRequest) GetSource() string {
@@ -4655,7 +4767,7 @@ type MergeResponse struct {
 
 func (x *MergeResponse) Reset() {
 	*x = MergeResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4667,7 +4779,7 @@ func (x *MergeResponse) String() string {
 func (*MergeResponse) ProtoMessage() {}
 
 func (x *MergeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4680,7 +4792,7 @@ func (x *MergeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeResponse.ProtoReflect.Descriptor instead.
 func (*MergeResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{71}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *MergeResponse) GetAdded() int64 {
@@ -4739,7 +4851,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[72]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4751,7 +4863,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[72]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4764,7 +4876,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{72}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Problem) GetKind() string {
@@ -4906,9 +5018,15 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x06claims\x18\x05 \x03(\v2\x17.agentrun.node.v1.ClaimR\x06claims\x12\x12\n" +
 	"\x04kill\x18\x06 \x01(\bR\x04kill\"E\n" +
 	"\fForkResponse\x125\n" +
-	"\bchildren\x18\x01 \x03(\v2\x19.agentrun.node.v1.RunningR\bchildren\"\"\n" +
+	"\bchildren\x18\x01 \x03(\v2\x19.agentrun.node.v1.RunningR\bchildren\"O\n" +
+	"\x11SetNetworkRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
+	"\x05rules\x18\x03 \x03(\tR\x05rules\"\x14\n" +
+	"\x12SetNetworkResponse\"6\n" +
 	"\x10HibernateRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\x13\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04kill\x18\x02 \x01(\bR\x04kill\"\x13\n" +
 	"\x11HibernateResponse\"b\n" +
 	"\vWakeRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
@@ -4920,7 +5038,7 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\vEndResponse\"\x0f\n" +
 	"\rStatusRequest\"O\n" +
 	"\x0eStatusResponse\x12=\n" +
-	"\tsandboxes\x18\x01 \x03(\v2\x1f.agentrun.node.v1.SandboxStatusR\tsandboxes\"\x95\x03\n" +
+	"\tsandboxes\x18\x01 \x03(\v2\x1f.agentrun.node.v1.SandboxStatusR\tsandboxes\"\xab\x03\n" +
 	"\rSandboxStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
@@ -4940,7 +5058,8 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\rmemory_shared\x18\f \x01(\x03R\fmemoryShared\x12\x1c\n" +
 	"\tprocesses\x18\r \x01(\x03R\tprocesses\x12\x16\n" +
 	"\x06output\x18\x0e \x01(\x03R\x06output\x12\x18\n" +
-	"\awritten\x18\x0f \x01(\x03R\awritten\"\x1e\n" +
+	"\awritten\x18\x0f \x01(\x03R\awritten\x12\x14\n" +
+	"\x05rules\x18\x10 \x01(\tR\x05rules\"\x1e\n" +
 	"\fUsageRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\")\n" +
 	"\rUsageResponse\x12\x18\n" +
@@ -5149,7 +5268,7 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x02op\x18\x02 \x01(\tR\x02op\x12\x14\n" +
 	"\x05thing\x18\x03 \x01(\tR\x05thing\x12\x14\n" +
 	"\x05cause\x18\x04 \x01(\tR\x05cause\x12\x12\n" +
-	"\x04hint\x18\x05 \x01(\tR\x04hint2\x8e\x13\n" +
+	"\x04hint\x18\x05 \x01(\tR\x04hint2\xe9\x13\n" +
 	"\vNodeService\x12C\n" +
 	"\x04Info\x12\x1d.agentrun.node.v1.InfoRequest\x1a\x1a.agentrun.node.v1.NodeInfo\"\x00\x12G\n" +
 	"\x05Build\x12\x1e.agentrun.node.v1.BuildRequest\x1a\x1a.agentrun.node.v1.BuildLog\"\x000\x01\x12M\n" +
@@ -5157,7 +5276,9 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\tDropImage\x12\".agentrun.node.v1.DropImageRequest\x1a#.agentrun.node.v1.DropImageResponse\"\x00\x12D\n" +
 	"\x05Start\x12\x1e.agentrun.node.v1.StartRequest\x1a\x19.agentrun.node.v1.Running\"\x00\x12J\n" +
 	"\x05Claim\x12\x1e.agentrun.node.v1.ClaimRequest\x1a\x1f.agentrun.node.v1.ClaimResponse\"\x00\x12G\n" +
-	"\x04Fork\x12\x1d.agentrun.node.v1.ForkRequest\x1a\x1e.agentrun.node.v1.ForkResponse\"\x00\x12V\n" +
+	"\x04Fork\x12\x1d.agentrun.node.v1.ForkRequest\x1a\x1e.agentrun.node.v1.ForkResponse\"\x00\x12Y\n" +
+	"\n" +
+	"SetNetwork\x12#.agentrun.node.v1.SetNetworkRequest\x1a$.agentrun.node.v1.SetNetworkResponse\"\x00\x12V\n" +
 	"\tHibernate\x12\".agentrun.node.v1.HibernateRequest\x1a#.agentrun.node.v1.HibernateResponse\"\x00\x12B\n" +
 	"\x04Wake\x12\x1d.agentrun.node.v1.WakeRequest\x1a\x19.agentrun.node.v1.Running\"\x00\x12D\n" +
 	"\x03End\x12\x1c.agentrun.node.v1.EndRequest\x1a\x1d.agentrun.node.v1.EndResponse\"\x00\x12M\n" +
@@ -5199,91 +5320,93 @@ func file_agentrun_node_v1_node_proto_rawDescGZIP() []byte {
 	return file_agentrun_node_v1_node_proto_rawDescData
 }
 
-var file_agentrun_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
+var file_agentrun_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 80)
 var file_agentrun_node_v1_node_proto_goTypes = []any{
-	(*RegisterRequest)(nil),   // 0: agentrun.node.v1.RegisterRequest
-	(*RegisterResponse)(nil),  // 1: agentrun.node.v1.RegisterResponse
-	(*HeartbeatRequest)(nil),  // 2: agentrun.node.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil), // 3: agentrun.node.v1.HeartbeatResponse
-	(*InfoRequest)(nil),       // 4: agentrun.node.v1.InfoRequest
-	(*NodeInfo)(nil),          // 5: agentrun.node.v1.NodeInfo
-	(*Volume)(nil),            // 6: agentrun.node.v1.Volume
-	(*Limits)(nil),            // 7: agentrun.node.v1.Limits
-	(*Spec)(nil),              // 8: agentrun.node.v1.Spec
-	(*BuildRequest)(nil),      // 9: agentrun.node.v1.BuildRequest
-	(*BuildLog)(nil),          // 10: agentrun.node.v1.BuildLog
-	(*ImagesRequest)(nil),     // 11: agentrun.node.v1.ImagesRequest
-	(*ImagesResponse)(nil),    // 12: agentrun.node.v1.ImagesResponse
-	(*DropImageRequest)(nil),  // 13: agentrun.node.v1.DropImageRequest
-	(*DropImageResponse)(nil), // 14: agentrun.node.v1.DropImageResponse
-	(*Claim)(nil),             // 15: agentrun.node.v1.Claim
-	(*StartRequest)(nil),      // 16: agentrun.node.v1.StartRequest
-	(*Mounted)(nil),           // 17: agentrun.node.v1.Mounted
-	(*Running)(nil),           // 18: agentrun.node.v1.Running
-	(*ClaimRequest)(nil),      // 19: agentrun.node.v1.ClaimRequest
-	(*ClaimResponse)(nil),     // 20: agentrun.node.v1.ClaimResponse
-	(*ForkRequest)(nil),       // 21: agentrun.node.v1.ForkRequest
-	(*ForkResponse)(nil),      // 22: agentrun.node.v1.ForkResponse
-	(*HibernateRequest)(nil),  // 23: agentrun.node.v1.HibernateRequest
-	(*HibernateResponse)(nil), // 24: agentrun.node.v1.HibernateResponse
-	(*WakeRequest)(nil),       // 25: agentrun.node.v1.WakeRequest
-	(*EndRequest)(nil),        // 26: agentrun.node.v1.EndRequest
-	(*EndResponse)(nil),       // 27: agentrun.node.v1.EndResponse
-	(*StatusRequest)(nil),     // 28: agentrun.node.v1.StatusRequest
-	(*StatusResponse)(nil),    // 29: agentrun.node.v1.StatusResponse
-	(*SandboxStatus)(nil),     // 30: agentrun.node.v1.SandboxStatus
-	(*UsageRequest)(nil),      // 31: agentrun.node.v1.UsageRequest
-	(*UsageResponse)(nil),     // 32: agentrun.node.v1.UsageResponse
-	(*Size)(nil),              // 33: agentrun.node.v1.Size
-	(*Command)(nil),           // 34: agentrun.node.v1.Command
-	(*ExecInput)(nil),         // 35: agentrun.node.v1.ExecInput
-	(*ExecOutput)(nil),        // 36: agentrun.node.v1.ExecOutput
-	(*CodeStart)(nil),         // 37: agentrun.node.v1.CodeStart
-	(*CodeInput)(nil),         // 38: agentrun.node.v1.CodeInput
-	(*CodeResult)(nil),        // 39: agentrun.node.v1.CodeResult
-	(*CodeOutput)(nil),        // 40: agentrun.node.v1.CodeOutput
-	(*ProcessesRequest)(nil),  // 41: agentrun.node.v1.ProcessesRequest
-	(*RunningCommand)(nil),    // 42: agentrun.node.v1.RunningCommand
-	(*ProcessesResponse)(nil), // 43: agentrun.node.v1.ProcessesResponse
-	(*SignalRequest)(nil),     // 44: agentrun.node.v1.SignalRequest
-	(*SignalResponse)(nil),    // 45: agentrun.node.v1.SignalResponse
-	(*DialStart)(nil),         // 46: agentrun.node.v1.DialStart
-	(*DialInput)(nil),         // 47: agentrun.node.v1.DialInput
-	(*DialOutput)(nil),        // 48: agentrun.node.v1.DialOutput
-	(*FileRequest)(nil),       // 49: agentrun.node.v1.FileRequest
-	(*FileResponse)(nil),      // 50: agentrun.node.v1.FileResponse
-	(*FileInfo)(nil),          // 51: agentrun.node.v1.FileInfo
-	(*ListRequest)(nil),       // 52: agentrun.node.v1.ListRequest
-	(*ListResponse)(nil),      // 53: agentrun.node.v1.ListResponse
-	(*OpenRequest)(nil),       // 54: agentrun.node.v1.OpenRequest
-	(*OpenResponse)(nil),      // 55: agentrun.node.v1.OpenResponse
-	(*WriteRequest)(nil),      // 56: agentrun.node.v1.WriteRequest
-	(*RemoveRequest)(nil),     // 57: agentrun.node.v1.RemoveRequest
-	(*MoveRequest)(nil),       // 58: agentrun.node.v1.MoveRequest
-	(*WatchRequest)(nil),      // 59: agentrun.node.v1.WatchRequest
-	(*DetailRequest)(nil),     // 60: agentrun.node.v1.DetailRequest
-	(*FileDetail)(nil),        // 61: agentrun.node.v1.FileDetail
-	(*DetailResponse)(nil),    // 62: agentrun.node.v1.DetailResponse
-	(*SetTagsRequest)(nil),    // 63: agentrun.node.v1.SetTagsRequest
-	(*FileEvent)(nil),         // 64: agentrun.node.v1.FileEvent
-	(*CaptureRequest)(nil),    // 65: agentrun.node.v1.CaptureRequest
-	(*SnapshotRequest)(nil),   // 66: agentrun.node.v1.SnapshotRequest
-	(*SnapshotResponse)(nil),  // 67: agentrun.node.v1.SnapshotResponse
-	(*DiffRequest)(nil),       // 68: agentrun.node.v1.DiffRequest
-	(*FileChange)(nil),        // 69: agentrun.node.v1.FileChange
-	(*MergeRequest)(nil),      // 70: agentrun.node.v1.MergeRequest
-	(*MergeResponse)(nil),     // 71: agentrun.node.v1.MergeResponse
-	(*Problem)(nil),           // 72: agentrun.node.v1.Problem
-	nil,                       // 73: agentrun.node.v1.NodeInfo.EnginesEntry
-	nil,                       // 74: agentrun.node.v1.Command.ModesEntry
-	nil,                       // 75: agentrun.node.v1.FileDetail.TagsEntry
-	nil,                       // 76: agentrun.node.v1.SetTagsRequest.TagsEntry
-	nil,                       // 77: agentrun.node.v1.SnapshotResponse.BucketsEntry
+	(*RegisterRequest)(nil),    // 0: agentrun.node.v1.RegisterRequest
+	(*RegisterResponse)(nil),   // 1: agentrun.node.v1.RegisterResponse
+	(*HeartbeatRequest)(nil),   // 2: agentrun.node.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),  // 3: agentrun.node.v1.HeartbeatResponse
+	(*InfoRequest)(nil),        // 4: agentrun.node.v1.InfoRequest
+	(*NodeInfo)(nil),           // 5: agentrun.node.v1.NodeInfo
+	(*Volume)(nil),             // 6: agentrun.node.v1.Volume
+	(*Limits)(nil),             // 7: agentrun.node.v1.Limits
+	(*Spec)(nil),               // 8: agentrun.node.v1.Spec
+	(*BuildRequest)(nil),       // 9: agentrun.node.v1.BuildRequest
+	(*BuildLog)(nil),           // 10: agentrun.node.v1.BuildLog
+	(*ImagesRequest)(nil),      // 11: agentrun.node.v1.ImagesRequest
+	(*ImagesResponse)(nil),     // 12: agentrun.node.v1.ImagesResponse
+	(*DropImageRequest)(nil),   // 13: agentrun.node.v1.DropImageRequest
+	(*DropImageResponse)(nil),  // 14: agentrun.node.v1.DropImageResponse
+	(*Claim)(nil),              // 15: agentrun.node.v1.Claim
+	(*StartRequest)(nil),       // 16: agentrun.node.v1.StartRequest
+	(*Mounted)(nil),            // 17: agentrun.node.v1.Mounted
+	(*Running)(nil),            // 18: agentrun.node.v1.Running
+	(*ClaimRequest)(nil),       // 19: agentrun.node.v1.ClaimRequest
+	(*ClaimResponse)(nil),      // 20: agentrun.node.v1.ClaimResponse
+	(*ForkRequest)(nil),        // 21: agentrun.node.v1.ForkRequest
+	(*ForkResponse)(nil),       // 22: agentrun.node.v1.ForkResponse
+	(*SetNetworkRequest)(nil),  // 23: agentrun.node.v1.SetNetworkRequest
+	(*SetNetworkResponse)(nil), // 24: agentrun.node.v1.SetNetworkResponse
+	(*HibernateRequest)(nil),   // 25: agentrun.node.v1.HibernateRequest
+	(*HibernateResponse)(nil),  // 26: agentrun.node.v1.HibernateResponse
+	(*WakeRequest)(nil),        // 27: agentrun.node.v1.WakeRequest
+	(*EndRequest)(nil),         // 28: agentrun.node.v1.EndRequest
+	(*EndResponse)(nil),        // 29: agentrun.node.v1.EndResponse
+	(*StatusRequest)(nil),      // 30: agentrun.node.v1.StatusRequest
+	(*StatusResponse)(nil),     // 31: agentrun.node.v1.StatusResponse
+	(*SandboxStatus)(nil),      // 32: agentrun.node.v1.SandboxStatus
+	(*UsageRequest)(nil),       // 33: agentrun.node.v1.UsageRequest
+	(*UsageResponse)(nil),      // 34: agentrun.node.v1.UsageResponse
+	(*Size)(nil),               // 35: agentrun.node.v1.Size
+	(*Command)(nil),            // 36: agentrun.node.v1.Command
+	(*ExecInput)(nil),          // 37: agentrun.node.v1.ExecInput
+	(*ExecOutput)(nil),         // 38: agentrun.node.v1.ExecOutput
+	(*CodeStart)(nil),          // 39: agentrun.node.v1.CodeStart
+	(*CodeInput)(nil),          // 40: agentrun.node.v1.CodeInput
+	(*CodeResult)(nil),         // 41: agentrun.node.v1.CodeResult
+	(*CodeOutput)(nil),         // 42: agentrun.node.v1.CodeOutput
+	(*ProcessesRequest)(nil),   // 43: agentrun.node.v1.ProcessesRequest
+	(*RunningCommand)(nil),     // 44: agentrun.node.v1.RunningCommand
+	(*ProcessesResponse)(nil),  // 45: agentrun.node.v1.ProcessesResponse
+	(*SignalRequest)(nil),      // 46: agentrun.node.v1.SignalRequest
+	(*SignalResponse)(nil),     // 47: agentrun.node.v1.SignalResponse
+	(*DialStart)(nil),          // 48: agentrun.node.v1.DialStart
+	(*DialInput)(nil),          // 49: agentrun.node.v1.DialInput
+	(*DialOutput)(nil),         // 50: agentrun.node.v1.DialOutput
+	(*FileRequest)(nil),        // 51: agentrun.node.v1.FileRequest
+	(*FileResponse)(nil),       // 52: agentrun.node.v1.FileResponse
+	(*FileInfo)(nil),           // 53: agentrun.node.v1.FileInfo
+	(*ListRequest)(nil),        // 54: agentrun.node.v1.ListRequest
+	(*ListResponse)(nil),       // 55: agentrun.node.v1.ListResponse
+	(*OpenRequest)(nil),        // 56: agentrun.node.v1.OpenRequest
+	(*OpenResponse)(nil),       // 57: agentrun.node.v1.OpenResponse
+	(*WriteRequest)(nil),       // 58: agentrun.node.v1.WriteRequest
+	(*RemoveRequest)(nil),      // 59: agentrun.node.v1.RemoveRequest
+	(*MoveRequest)(nil),        // 60: agentrun.node.v1.MoveRequest
+	(*WatchRequest)(nil),       // 61: agentrun.node.v1.WatchRequest
+	(*DetailRequest)(nil),      // 62: agentrun.node.v1.DetailRequest
+	(*FileDetail)(nil),         // 63: agentrun.node.v1.FileDetail
+	(*DetailResponse)(nil),     // 64: agentrun.node.v1.DetailResponse
+	(*SetTagsRequest)(nil),     // 65: agentrun.node.v1.SetTagsRequest
+	(*FileEvent)(nil),          // 66: agentrun.node.v1.FileEvent
+	(*CaptureRequest)(nil),     // 67: agentrun.node.v1.CaptureRequest
+	(*SnapshotRequest)(nil),    // 68: agentrun.node.v1.SnapshotRequest
+	(*SnapshotResponse)(nil),   // 69: agentrun.node.v1.SnapshotResponse
+	(*DiffRequest)(nil),        // 70: agentrun.node.v1.DiffRequest
+	(*FileChange)(nil),         // 71: agentrun.node.v1.FileChange
+	(*MergeRequest)(nil),       // 72: agentrun.node.v1.MergeRequest
+	(*MergeResponse)(nil),      // 73: agentrun.node.v1.MergeResponse
+	(*Problem)(nil),            // 74: agentrun.node.v1.Problem
+	nil,                        // 75: agentrun.node.v1.NodeInfo.EnginesEntry
+	nil,                        // 76: agentrun.node.v1.Command.ModesEntry
+	nil,                        // 77: agentrun.node.v1.FileDetail.TagsEntry
+	nil,                        // 78: agentrun.node.v1.SetTagsRequest.TagsEntry
+	nil,                        // 79: agentrun.node.v1.SnapshotResponse.BucketsEntry
 }
 var file_agentrun_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: agentrun.node.v1.RegisterRequest.info:type_name -> agentrun.node.v1.NodeInfo
 	5,  // 1: agentrun.node.v1.HeartbeatRequest.info:type_name -> agentrun.node.v1.NodeInfo
-	73, // 2: agentrun.node.v1.NodeInfo.engines:type_name -> agentrun.node.v1.NodeInfo.EnginesEntry
+	75, // 2: agentrun.node.v1.NodeInfo.engines:type_name -> agentrun.node.v1.NodeInfo.EnginesEntry
 	6,  // 3: agentrun.node.v1.Spec.volumes:type_name -> agentrun.node.v1.Volume
 	7,  // 4: agentrun.node.v1.Spec.limits:type_name -> agentrun.node.v1.Limits
 	8,  // 5: agentrun.node.v1.BuildRequest.spec:type_name -> agentrun.node.v1.Spec
@@ -5296,23 +5419,23 @@ var file_agentrun_node_v1_node_proto_depIdxs = []int32{
 	15, // 12: agentrun.node.v1.ForkRequest.claims:type_name -> agentrun.node.v1.Claim
 	18, // 13: agentrun.node.v1.ForkResponse.children:type_name -> agentrun.node.v1.Running
 	15, // 14: agentrun.node.v1.WakeRequest.claim:type_name -> agentrun.node.v1.Claim
-	30, // 15: agentrun.node.v1.StatusResponse.sandboxes:type_name -> agentrun.node.v1.SandboxStatus
-	33, // 16: agentrun.node.v1.Command.tty:type_name -> agentrun.node.v1.Size
-	74, // 17: agentrun.node.v1.Command.modes:type_name -> agentrun.node.v1.Command.ModesEntry
-	34, // 18: agentrun.node.v1.ExecInput.command:type_name -> agentrun.node.v1.Command
-	33, // 19: agentrun.node.v1.ExecInput.resize:type_name -> agentrun.node.v1.Size
-	37, // 20: agentrun.node.v1.CodeInput.start:type_name -> agentrun.node.v1.CodeStart
-	39, // 21: agentrun.node.v1.CodeOutput.result:type_name -> agentrun.node.v1.CodeResult
-	42, // 22: agentrun.node.v1.ProcessesResponse.processes:type_name -> agentrun.node.v1.RunningCommand
-	46, // 23: agentrun.node.v1.DialInput.start:type_name -> agentrun.node.v1.DialStart
-	51, // 24: agentrun.node.v1.ListResponse.files:type_name -> agentrun.node.v1.FileInfo
-	51, // 25: agentrun.node.v1.OpenResponse.info:type_name -> agentrun.node.v1.FileInfo
-	49, // 26: agentrun.node.v1.WriteRequest.file:type_name -> agentrun.node.v1.FileRequest
-	51, // 27: agentrun.node.v1.FileDetail.leads:type_name -> agentrun.node.v1.FileInfo
-	75, // 28: agentrun.node.v1.FileDetail.tags:type_name -> agentrun.node.v1.FileDetail.TagsEntry
-	61, // 29: agentrun.node.v1.DetailResponse.details:type_name -> agentrun.node.v1.FileDetail
-	76, // 30: agentrun.node.v1.SetTagsRequest.tags:type_name -> agentrun.node.v1.SetTagsRequest.TagsEntry
-	77, // 31: agentrun.node.v1.SnapshotResponse.buckets:type_name -> agentrun.node.v1.SnapshotResponse.BucketsEntry
+	32, // 15: agentrun.node.v1.StatusResponse.sandboxes:type_name -> agentrun.node.v1.SandboxStatus
+	35, // 16: agentrun.node.v1.Command.tty:type_name -> agentrun.node.v1.Size
+	76, // 17: agentrun.node.v1.Command.modes:type_name -> agentrun.node.v1.Command.ModesEntry
+	36, // 18: agentrun.node.v1.ExecInput.command:type_name -> agentrun.node.v1.Command
+	35, // 19: agentrun.node.v1.ExecInput.resize:type_name -> agentrun.node.v1.Size
+	39, // 20: agentrun.node.v1.CodeInput.start:type_name -> agentrun.node.v1.CodeStart
+	41, // 21: agentrun.node.v1.CodeOutput.result:type_name -> agentrun.node.v1.CodeResult
+	44, // 22: agentrun.node.v1.ProcessesResponse.processes:type_name -> agentrun.node.v1.RunningCommand
+	48, // 23: agentrun.node.v1.DialInput.start:type_name -> agentrun.node.v1.DialStart
+	53, // 24: agentrun.node.v1.ListResponse.files:type_name -> agentrun.node.v1.FileInfo
+	53, // 25: agentrun.node.v1.OpenResponse.info:type_name -> agentrun.node.v1.FileInfo
+	51, // 26: agentrun.node.v1.WriteRequest.file:type_name -> agentrun.node.v1.FileRequest
+	53, // 27: agentrun.node.v1.FileDetail.leads:type_name -> agentrun.node.v1.FileInfo
+	77, // 28: agentrun.node.v1.FileDetail.tags:type_name -> agentrun.node.v1.FileDetail.TagsEntry
+	63, // 29: agentrun.node.v1.DetailResponse.details:type_name -> agentrun.node.v1.FileDetail
+	78, // 30: agentrun.node.v1.SetTagsRequest.tags:type_name -> agentrun.node.v1.SetTagsRequest.TagsEntry
+	79, // 31: agentrun.node.v1.SnapshotResponse.buckets:type_name -> agentrun.node.v1.SnapshotResponse.BucketsEntry
 	4,  // 32: agentrun.node.v1.NodeService.Info:input_type -> agentrun.node.v1.InfoRequest
 	9,  // 33: agentrun.node.v1.NodeService.Build:input_type -> agentrun.node.v1.BuildRequest
 	11, // 34: agentrun.node.v1.NodeService.Images:input_type -> agentrun.node.v1.ImagesRequest
@@ -5320,69 +5443,71 @@ var file_agentrun_node_v1_node_proto_depIdxs = []int32{
 	16, // 36: agentrun.node.v1.NodeService.Start:input_type -> agentrun.node.v1.StartRequest
 	19, // 37: agentrun.node.v1.NodeService.Claim:input_type -> agentrun.node.v1.ClaimRequest
 	21, // 38: agentrun.node.v1.NodeService.Fork:input_type -> agentrun.node.v1.ForkRequest
-	23, // 39: agentrun.node.v1.NodeService.Hibernate:input_type -> agentrun.node.v1.HibernateRequest
-	25, // 40: agentrun.node.v1.NodeService.Wake:input_type -> agentrun.node.v1.WakeRequest
-	26, // 41: agentrun.node.v1.NodeService.End:input_type -> agentrun.node.v1.EndRequest
-	28, // 42: agentrun.node.v1.NodeService.Status:input_type -> agentrun.node.v1.StatusRequest
-	31, // 43: agentrun.node.v1.NodeService.Usage:input_type -> agentrun.node.v1.UsageRequest
-	35, // 44: agentrun.node.v1.NodeService.Exec:input_type -> agentrun.node.v1.ExecInput
-	35, // 45: agentrun.node.v1.NodeService.Attach:input_type -> agentrun.node.v1.ExecInput
-	38, // 46: agentrun.node.v1.NodeService.Code:input_type -> agentrun.node.v1.CodeInput
-	41, // 47: agentrun.node.v1.NodeService.Processes:input_type -> agentrun.node.v1.ProcessesRequest
-	44, // 48: agentrun.node.v1.NodeService.Signal:input_type -> agentrun.node.v1.SignalRequest
-	47, // 49: agentrun.node.v1.NodeService.Dial:input_type -> agentrun.node.v1.DialInput
-	49, // 50: agentrun.node.v1.NodeService.Stat:input_type -> agentrun.node.v1.FileRequest
-	52, // 51: agentrun.node.v1.NodeService.List:input_type -> agentrun.node.v1.ListRequest
-	54, // 52: agentrun.node.v1.NodeService.Open:input_type -> agentrun.node.v1.OpenRequest
-	56, // 53: agentrun.node.v1.NodeService.Write:input_type -> agentrun.node.v1.WriteRequest
-	49, // 54: agentrun.node.v1.NodeService.Mkdir:input_type -> agentrun.node.v1.FileRequest
-	57, // 55: agentrun.node.v1.NodeService.Remove:input_type -> agentrun.node.v1.RemoveRequest
-	58, // 56: agentrun.node.v1.NodeService.Move:input_type -> agentrun.node.v1.MoveRequest
-	59, // 57: agentrun.node.v1.NodeService.Watch:input_type -> agentrun.node.v1.WatchRequest
-	60, // 58: agentrun.node.v1.NodeService.Detail:input_type -> agentrun.node.v1.DetailRequest
-	63, // 59: agentrun.node.v1.NodeService.SetTags:input_type -> agentrun.node.v1.SetTagsRequest
-	65, // 60: agentrun.node.v1.NodeService.Capture:input_type -> agentrun.node.v1.CaptureRequest
-	66, // 61: agentrun.node.v1.NodeService.Snapshot:input_type -> agentrun.node.v1.SnapshotRequest
-	68, // 62: agentrun.node.v1.NodeService.Diff:input_type -> agentrun.node.v1.DiffRequest
-	70, // 63: agentrun.node.v1.NodeService.Merge:input_type -> agentrun.node.v1.MergeRequest
-	0,  // 64: agentrun.node.v1.RegistryService.Register:input_type -> agentrun.node.v1.RegisterRequest
-	2,  // 65: agentrun.node.v1.RegistryService.Heartbeat:input_type -> agentrun.node.v1.HeartbeatRequest
-	5,  // 66: agentrun.node.v1.NodeService.Info:output_type -> agentrun.node.v1.NodeInfo
-	10, // 67: agentrun.node.v1.NodeService.Build:output_type -> agentrun.node.v1.BuildLog
-	12, // 68: agentrun.node.v1.NodeService.Images:output_type -> agentrun.node.v1.ImagesResponse
-	14, // 69: agentrun.node.v1.NodeService.DropImage:output_type -> agentrun.node.v1.DropImageResponse
-	18, // 70: agentrun.node.v1.NodeService.Start:output_type -> agentrun.node.v1.Running
-	20, // 71: agentrun.node.v1.NodeService.Claim:output_type -> agentrun.node.v1.ClaimResponse
-	22, // 72: agentrun.node.v1.NodeService.Fork:output_type -> agentrun.node.v1.ForkResponse
-	24, // 73: agentrun.node.v1.NodeService.Hibernate:output_type -> agentrun.node.v1.HibernateResponse
-	18, // 74: agentrun.node.v1.NodeService.Wake:output_type -> agentrun.node.v1.Running
-	27, // 75: agentrun.node.v1.NodeService.End:output_type -> agentrun.node.v1.EndResponse
-	29, // 76: agentrun.node.v1.NodeService.Status:output_type -> agentrun.node.v1.StatusResponse
-	32, // 77: agentrun.node.v1.NodeService.Usage:output_type -> agentrun.node.v1.UsageResponse
-	36, // 78: agentrun.node.v1.NodeService.Exec:output_type -> agentrun.node.v1.ExecOutput
-	36, // 79: agentrun.node.v1.NodeService.Attach:output_type -> agentrun.node.v1.ExecOutput
-	40, // 80: agentrun.node.v1.NodeService.Code:output_type -> agentrun.node.v1.CodeOutput
-	43, // 81: agentrun.node.v1.NodeService.Processes:output_type -> agentrun.node.v1.ProcessesResponse
-	45, // 82: agentrun.node.v1.NodeService.Signal:output_type -> agentrun.node.v1.SignalResponse
-	48, // 83: agentrun.node.v1.NodeService.Dial:output_type -> agentrun.node.v1.DialOutput
-	51, // 84: agentrun.node.v1.NodeService.Stat:output_type -> agentrun.node.v1.FileInfo
-	53, // 85: agentrun.node.v1.NodeService.List:output_type -> agentrun.node.v1.ListResponse
-	55, // 86: agentrun.node.v1.NodeService.Open:output_type -> agentrun.node.v1.OpenResponse
-	51, // 87: agentrun.node.v1.NodeService.Write:output_type -> agentrun.node.v1.FileInfo
-	50, // 88: agentrun.node.v1.NodeService.Mkdir:output_type -> agentrun.node.v1.FileResponse
-	50, // 89: agentrun.node.v1.NodeService.Remove:output_type -> agentrun.node.v1.FileResponse
-	50, // 90: agentrun.node.v1.NodeService.Move:output_type -> agentrun.node.v1.FileResponse
-	64, // 91: agentrun.node.v1.NodeService.Watch:output_type -> agentrun.node.v1.FileEvent
-	62, // 92: agentrun.node.v1.NodeService.Detail:output_type -> agentrun.node.v1.DetailResponse
-	50, // 93: agentrun.node.v1.NodeService.SetTags:output_type -> agentrun.node.v1.FileResponse
-	67, // 94: agentrun.node.v1.NodeService.Capture:output_type -> agentrun.node.v1.SnapshotResponse
-	67, // 95: agentrun.node.v1.NodeService.Snapshot:output_type -> agentrun.node.v1.SnapshotResponse
-	69, // 96: agentrun.node.v1.NodeService.Diff:output_type -> agentrun.node.v1.FileChange
-	71, // 97: agentrun.node.v1.NodeService.Merge:output_type -> agentrun.node.v1.MergeResponse
-	1,  // 98: agentrun.node.v1.RegistryService.Register:output_type -> agentrun.node.v1.RegisterResponse
-	3,  // 99: agentrun.node.v1.RegistryService.Heartbeat:output_type -> agentrun.node.v1.HeartbeatResponse
-	66, // [66:100] is the sub-list for method output_type
-	32, // [32:66] is the sub-list for method input_type
+	23, // 39: agentrun.node.v1.NodeService.SetNetwork:input_type -> agentrun.node.v1.SetNetworkRequest
+	25, // 40: agentrun.node.v1.NodeService.Hibernate:input_type -> agentrun.node.v1.HibernateRequest
+	27, // 41: agentrun.node.v1.NodeService.Wake:input_type -> agentrun.node.v1.WakeRequest
+	28, // 42: agentrun.node.v1.NodeService.End:input_type -> agentrun.node.v1.EndRequest
+	30, // 43: agentrun.node.v1.NodeService.Status:input_type -> agentrun.node.v1.StatusRequest
+	33, // 44: agentrun.node.v1.NodeService.Usage:input_type -> agentrun.node.v1.UsageRequest
+	37, // 45: agentrun.node.v1.NodeService.Exec:input_type -> agentrun.node.v1.ExecInput
+	37, // 46: agentrun.node.v1.NodeService.Attach:input_type -> agentrun.node.v1.ExecInput
+	40, // 47: agentrun.node.v1.NodeService.Code:input_type -> agentrun.node.v1.CodeInput
+	43, // 48: agentrun.node.v1.NodeService.Processes:input_type -> agentrun.node.v1.ProcessesRequest
+	46, // 49: agentrun.node.v1.NodeService.Signal:input_type -> agentrun.node.v1.SignalRequest
+	49, // 50: agentrun.node.v1.NodeService.Dial:input_type -> agentrun.node.v1.DialInput
+	51, // 51: agentrun.node.v1.NodeService.Stat:input_type -> agentrun.node.v1.FileRequest
+	54, // 52: agentrun.node.v1.NodeService.List:input_type -> agentrun.node.v1.ListRequest
+	56, // 53: agentrun.node.v1.NodeService.Open:input_type -> agentrun.node.v1.OpenRequest
+	58, // 54: agentrun.node.v1.NodeService.Write:input_type -> agentrun.node.v1.WriteRequest
+	51, // 55: agentrun.node.v1.NodeService.Mkdir:input_type -> agentrun.node.v1.FileRequest
+	59, // 56: agentrun.node.v1.NodeService.Remove:input_type -> agentrun.node.v1.RemoveRequest
+	60, // 57: agentrun.node.v1.NodeService.Move:input_type -> agentrun.node.v1.MoveRequest
+	61, // 58: agentrun.node.v1.NodeService.Watch:input_type -> agentrun.node.v1.WatchRequest
+	62, // 59: agentrun.node.v1.NodeService.Detail:input_type -> agentrun.node.v1.DetailRequest
+	65, // 60: agentrun.node.v1.NodeService.SetTags:input_type -> agentrun.node.v1.SetTagsRequest
+	67, // 61: agentrun.node.v1.NodeService.Capture:input_type -> agentrun.node.v1.CaptureRequest
+	68, // 62: agentrun.node.v1.NodeService.Snapshot:input_type -> agentrun.node.v1.SnapshotRequest
+	70, // 63: agentrun.node.v1.NodeService.Diff:input_type -> agentrun.node.v1.DiffRequest
+	72, // 64: agentrun.node.v1.NodeService.Merge:input_type -> agentrun.node.v1.MergeRequest
+	0,  // 65: agentrun.node.v1.RegistryService.Register:input_type -> agentrun.node.v1.RegisterRequest
+	2,  // 66: agentrun.node.v1.RegistryService.Heartbeat:input_type -> agentrun.node.v1.HeartbeatRequest
+	5,  // 67: agentrun.node.v1.NodeService.Info:output_type -> agentrun.node.v1.NodeInfo
+	10, // 68: agentrun.node.v1.NodeService.Build:output_type -> agentrun.node.v1.BuildLog
+	12, // 69: agentrun.node.v1.NodeService.Images:output_type -> agentrun.node.v1.ImagesResponse
+	14, // 70: agentrun.node.v1.NodeService.DropImage:output_type -> agentrun.node.v1.DropImageResponse
+	18, // 71: agentrun.node.v1.NodeService.Start:output_type -> agentrun.node.v1.Running
+	20, // 72: agentrun.node.v1.NodeService.Claim:output_type -> agentrun.node.v1.ClaimResponse
+	22, // 73: agentrun.node.v1.NodeService.Fork:output_type -> agentrun.node.v1.ForkResponse
+	24, // 74: agentrun.node.v1.NodeService.SetNetwork:output_type -> agentrun.node.v1.SetNetworkResponse
+	26, // 75: agentrun.node.v1.NodeService.Hibernate:output_type -> agentrun.node.v1.HibernateResponse
+	18, // 76: agentrun.node.v1.NodeService.Wake:output_type -> agentrun.node.v1.Running
+	29, // 77: agentrun.node.v1.NodeService.End:output_type -> agentrun.node.v1.EndResponse
+	31, // 78: agentrun.node.v1.NodeService.Status:output_type -> agentrun.node.v1.StatusResponse
+	34, // 79: agentrun.node.v1.NodeService.Usage:output_type -> agentrun.node.v1.UsageResponse
+	38, // 80: agentrun.node.v1.NodeService.Exec:output_type -> agentrun.node.v1.ExecOutput
+	38, // 81: agentrun.node.v1.NodeService.Attach:output_type -> agentrun.node.v1.ExecOutput
+	42, // 82: agentrun.node.v1.NodeService.Code:output_type -> agentrun.node.v1.CodeOutput
+	45, // 83: agentrun.node.v1.NodeService.Processes:output_type -> agentrun.node.v1.ProcessesResponse
+	47, // 84: agentrun.node.v1.NodeService.Signal:output_type -> agentrun.node.v1.SignalResponse
+	50, // 85: agentrun.node.v1.NodeService.Dial:output_type -> agentrun.node.v1.DialOutput
+	53, // 86: agentrun.node.v1.NodeService.Stat:output_type -> agentrun.node.v1.FileInfo
+	55, // 87: agentrun.node.v1.NodeService.List:output_type -> agentrun.node.v1.ListResponse
+	57, // 88: agentrun.node.v1.NodeService.Open:output_type -> agentrun.node.v1.OpenResponse
+	53, // 89: agentrun.node.v1.NodeService.Write:output_type -> agentrun.node.v1.FileInfo
+	52, // 90: agentrun.node.v1.NodeService.Mkdir:output_type -> agentrun.node.v1.FileResponse
+	52, // 91: agentrun.node.v1.NodeService.Remove:output_type -> agentrun.node.v1.FileResponse
+	52, // 92: agentrun.node.v1.NodeService.Move:output_type -> agentrun.node.v1.FileResponse
+	66, // 93: agentrun.node.v1.NodeService.Watch:output_type -> agentrun.node.v1.FileEvent
+	64, // 94: agentrun.node.v1.NodeService.Detail:output_type -> agentrun.node.v1.DetailResponse
+	52, // 95: agentrun.node.v1.NodeService.SetTags:output_type -> agentrun.node.v1.FileResponse
+	69, // 96: agentrun.node.v1.NodeService.Capture:output_type -> agentrun.node.v1.SnapshotResponse
+	69, // 97: agentrun.node.v1.NodeService.Snapshot:output_type -> agentrun.node.v1.SnapshotResponse
+	71, // 98: agentrun.node.v1.NodeService.Diff:output_type -> agentrun.node.v1.FileChange
+	73, // 99: agentrun.node.v1.NodeService.Merge:output_type -> agentrun.node.v1.MergeResponse
+	1,  // 100: agentrun.node.v1.RegistryService.Register:output_type -> agentrun.node.v1.RegisterResponse
+	3,  // 101: agentrun.node.v1.RegistryService.Heartbeat:output_type -> agentrun.node.v1.HeartbeatResponse
+	67, // [67:102] is the sub-list for method output_type
+	32, // [32:67] is the sub-list for method input_type
 	32, // [32:32] is the sub-list for extension type_name
 	32, // [32:32] is the sub-list for extension extendee
 	0,  // [0:32] is the sub-list for field type_name
@@ -5393,37 +5518,37 @@ func file_agentrun_node_v1_node_proto_init() {
 	if File_agentrun_node_v1_node_proto != nil {
 		return
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[35].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[37].OneofWrappers = []any{
 		(*ExecInput_Command)(nil),
 		(*ExecInput_Stdin)(nil),
 		(*ExecInput_Eof)(nil),
 		(*ExecInput_Signal)(nil),
 		(*ExecInput_Resize)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[36].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[38].OneofWrappers = []any{
 		(*ExecOutput_Pid)(nil),
 		(*ExecOutput_Stdout)(nil),
 		(*ExecOutput_Stderr)(nil),
 		(*ExecOutput_Status)(nil),
 		(*ExecOutput_Window)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[38].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[40].OneofWrappers = []any{
 		(*CodeInput_Start)(nil),
 		(*CodeInput_Stdin)(nil),
 		(*CodeInput_Eof)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[40].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[42].OneofWrappers = []any{
 		(*CodeOutput_Stdout)(nil),
 		(*CodeOutput_Stderr)(nil),
 		(*CodeOutput_Result)(nil),
 		(*CodeOutput_Window)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[47].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[49].OneofWrappers = []any{
 		(*DialInput_Start)(nil),
 		(*DialInput_Data)(nil),
 		(*DialInput_Eof)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[48].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[50].OneofWrappers = []any{
 		(*DialOutput_Connected)(nil),
 		(*DialOutput_Data)(nil),
 	}
@@ -5433,7 +5558,7 @@ func file_agentrun_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agentrun_node_v1_node_proto_rawDesc), len(file_agentrun_node_v1_node_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   78,
+			NumMessages:   80,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

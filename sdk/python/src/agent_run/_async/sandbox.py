@@ -339,17 +339,18 @@ class AsyncSandbox:
 
     # Its life.
 
-    async def hibernate(self) -> SandboxInfo:
-        """Saves memory, processes and files to disk and frees processor and memory. The next use wakes it up."""
-        return await self._set("POST", "hibernate", again=True, timeout=_LONG)
+    async def hibernate(self, *, force: bool = False) -> SandboxInfo:
+        """Saves memory, processes and files to disk and frees processor and memory. The next use wakes it up. While somebody uses it, it is a
+        Conflict, unless by `force`: then what runs goes to sleep with it, as far as it can."""
+        return await self._set("POST", "hibernate", json=_wire.body(force=force or None), again=True, timeout=_LONG)
 
     async def resume(self) -> SandboxInfo:
         """Wakes it up now, rather than at the next use."""
         return await self._set("POST", "resume", again=True, timeout=_LONG)
 
-    async def extend(self, seconds: Optional[int] = None) -> SandboxInfo:
-        """Moves the end of its lease to `seconds` from now, if that is later; None is the lease's own extension."""
-        return await self._set("POST", "extend", json=_wire.body(seconds=seconds), again=True)
+    async def extend(self, seconds: Optional[int] = None, *, exact: bool = False) -> SandboxInfo:
+        """Moves the end of its lease to `seconds` from now, if that is later, or with `exact` in any case; None is the lease's own extension."""
+        return await self._set("POST", "extend", json=_wire.body(seconds=seconds, exact=exact or None), again=True)
 
     async def release(self) -> None:
         """Gives it back to its pool: it ends, and the pool replaces it by a fresh one."""
@@ -364,15 +365,16 @@ class AsyncSandbox:
                 raise
 
     async def change(self, *, name: Optional[str] = None, visibility: Optional[str] = None, lease: Optional[Lease] = None,
-                     labels: Optional[Mapping[str, Optional[str]]] = None) -> SandboxInfo:
+                     network: Optional[NetworkPolicy] = None, labels: Optional[Mapping[str, Optional[str]]] = None) -> SandboxInfo:
         """Changes what is given. Labels are added to those that it has; one whose value is None goes.
 
         Args:
             visibility: "private", "team" or "all".
+            network: at most what its template, and the fork that made it, allow. It is in force at once, also for open connections.
         Raises:
             Conflict: the name is taken.
         """
-        given = {"name": name, "visibility": visibility, "lease": _wire.encode(lease), "labels": labels}
+        given = {"name": name, "visibility": visibility, "lease": _wire.encode(lease), "network": _wire.encode(network), "labels": labels}
         return await self._set("PATCH", json={k: v for k, v in given.items() if v is not None}, again=True)
 
     async def wait(self, state: str = "running", timeout: float = 60.0) -> SandboxInfo:

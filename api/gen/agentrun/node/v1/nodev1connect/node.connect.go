@@ -52,6 +52,8 @@ const (
 	NodeServiceClaimProcedure = "/agentrun.node.v1.NodeService/Claim"
 	// NodeServiceForkProcedure is the fully-qualified name of the NodeService's Fork RPC.
 	NodeServiceForkProcedure = "/agentrun.node.v1.NodeService/Fork"
+	// NodeServiceSetNetworkProcedure is the fully-qualified name of the NodeService's SetNetwork RPC.
+	NodeServiceSetNetworkProcedure = "/agentrun.node.v1.NodeService/SetNetwork"
 	// NodeServiceHibernateProcedure is the fully-qualified name of the NodeService's Hibernate RPC.
 	NodeServiceHibernateProcedure = "/agentrun.node.v1.NodeService/Hibernate"
 	// NodeServiceWakeProcedure is the fully-qualified name of the NodeService's Wake RPC.
@@ -119,6 +121,7 @@ type NodeServiceClient interface {
 	Start(context.Context, *connect.Request[v1.StartRequest]) (*connect.Response[v1.Running], error)
 	Claim(context.Context, *connect.Request[v1.ClaimRequest]) (*connect.Response[v1.ClaimResponse], error)
 	Fork(context.Context, *connect.Request[v1.ForkRequest]) (*connect.Response[v1.ForkResponse], error)
+	SetNetwork(context.Context, *connect.Request[v1.SetNetworkRequest]) (*connect.Response[v1.SetNetworkResponse], error)
 	Hibernate(context.Context, *connect.Request[v1.HibernateRequest]) (*connect.Response[v1.HibernateResponse], error)
 	Wake(context.Context, *connect.Request[v1.WakeRequest]) (*connect.Response[v1.Running], error)
 	End(context.Context, *connect.Request[v1.EndRequest]) (*connect.Response[v1.EndResponse], error)
@@ -198,6 +201,12 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			httpClient,
 			baseURL+NodeServiceForkProcedure,
 			connect.WithSchema(nodeServiceMethods.ByName("Fork")),
+			connect.WithClientOptions(opts...),
+		),
+		setNetwork: connect.NewClient[v1.SetNetworkRequest, v1.SetNetworkResponse](
+			httpClient,
+			baseURL+NodeServiceSetNetworkProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("SetNetwork")),
 			connect.WithClientOptions(opts...),
 		),
 		hibernate: connect.NewClient[v1.HibernateRequest, v1.HibernateResponse](
@@ -355,38 +364,39 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 
 // nodeServiceClient implements NodeServiceClient.
 type nodeServiceClient struct {
-	info      *connect.Client[v1.InfoRequest, v1.NodeInfo]
-	build     *connect.Client[v1.BuildRequest, v1.BuildLog]
-	images    *connect.Client[v1.ImagesRequest, v1.ImagesResponse]
-	dropImage *connect.Client[v1.DropImageRequest, v1.DropImageResponse]
-	start     *connect.Client[v1.StartRequest, v1.Running]
-	claim     *connect.Client[v1.ClaimRequest, v1.ClaimResponse]
-	fork      *connect.Client[v1.ForkRequest, v1.ForkResponse]
-	hibernate *connect.Client[v1.HibernateRequest, v1.HibernateResponse]
-	wake      *connect.Client[v1.WakeRequest, v1.Running]
-	end       *connect.Client[v1.EndRequest, v1.EndResponse]
-	status    *connect.Client[v1.StatusRequest, v1.StatusResponse]
-	usage     *connect.Client[v1.UsageRequest, v1.UsageResponse]
-	exec      *connect.Client[v1.ExecInput, v1.ExecOutput]
-	attach    *connect.Client[v1.ExecInput, v1.ExecOutput]
-	code      *connect.Client[v1.CodeInput, v1.CodeOutput]
-	processes *connect.Client[v1.ProcessesRequest, v1.ProcessesResponse]
-	signal    *connect.Client[v1.SignalRequest, v1.SignalResponse]
-	dial      *connect.Client[v1.DialInput, v1.DialOutput]
-	stat      *connect.Client[v1.FileRequest, v1.FileInfo]
-	list      *connect.Client[v1.ListRequest, v1.ListResponse]
-	open      *connect.Client[v1.OpenRequest, v1.OpenResponse]
-	write     *connect.Client[v1.WriteRequest, v1.FileInfo]
-	mkdir     *connect.Client[v1.FileRequest, v1.FileResponse]
-	remove    *connect.Client[v1.RemoveRequest, v1.FileResponse]
-	move      *connect.Client[v1.MoveRequest, v1.FileResponse]
-	watch     *connect.Client[v1.WatchRequest, v1.FileEvent]
-	detail    *connect.Client[v1.DetailRequest, v1.DetailResponse]
-	setTags   *connect.Client[v1.SetTagsRequest, v1.FileResponse]
-	capture   *connect.Client[v1.CaptureRequest, v1.SnapshotResponse]
-	snapshot  *connect.Client[v1.SnapshotRequest, v1.SnapshotResponse]
-	diff      *connect.Client[v1.DiffRequest, v1.FileChange]
-	merge     *connect.Client[v1.MergeRequest, v1.MergeResponse]
+	info       *connect.Client[v1.InfoRequest, v1.NodeInfo]
+	build      *connect.Client[v1.BuildRequest, v1.BuildLog]
+	images     *connect.Client[v1.ImagesRequest, v1.ImagesResponse]
+	dropImage  *connect.Client[v1.DropImageRequest, v1.DropImageResponse]
+	start      *connect.Client[v1.StartRequest, v1.Running]
+	claim      *connect.Client[v1.ClaimRequest, v1.ClaimResponse]
+	fork       *connect.Client[v1.ForkRequest, v1.ForkResponse]
+	setNetwork *connect.Client[v1.SetNetworkRequest, v1.SetNetworkResponse]
+	hibernate  *connect.Client[v1.HibernateRequest, v1.HibernateResponse]
+	wake       *connect.Client[v1.WakeRequest, v1.Running]
+	end        *connect.Client[v1.EndRequest, v1.EndResponse]
+	status     *connect.Client[v1.StatusRequest, v1.StatusResponse]
+	usage      *connect.Client[v1.UsageRequest, v1.UsageResponse]
+	exec       *connect.Client[v1.ExecInput, v1.ExecOutput]
+	attach     *connect.Client[v1.ExecInput, v1.ExecOutput]
+	code       *connect.Client[v1.CodeInput, v1.CodeOutput]
+	processes  *connect.Client[v1.ProcessesRequest, v1.ProcessesResponse]
+	signal     *connect.Client[v1.SignalRequest, v1.SignalResponse]
+	dial       *connect.Client[v1.DialInput, v1.DialOutput]
+	stat       *connect.Client[v1.FileRequest, v1.FileInfo]
+	list       *connect.Client[v1.ListRequest, v1.ListResponse]
+	open       *connect.Client[v1.OpenRequest, v1.OpenResponse]
+	write      *connect.Client[v1.WriteRequest, v1.FileInfo]
+	mkdir      *connect.Client[v1.FileRequest, v1.FileResponse]
+	remove     *connect.Client[v1.RemoveRequest, v1.FileResponse]
+	move       *connect.Client[v1.MoveRequest, v1.FileResponse]
+	watch      *connect.Client[v1.WatchRequest, v1.FileEvent]
+	detail     *connect.Client[v1.DetailRequest, v1.DetailResponse]
+	setTags    *connect.Client[v1.SetTagsRequest, v1.FileResponse]
+	capture    *connect.Client[v1.CaptureRequest, v1.SnapshotResponse]
+	snapshot   *connect.Client[v1.SnapshotRequest, v1.SnapshotResponse]
+	diff       *connect.Client[v1.DiffRequest, v1.FileChange]
+	merge      *connect.Client[v1.MergeRequest, v1.MergeResponse]
 }
 
 // Info calls agentrun.node.v1.NodeService.Info.
@@ -422,6 +432,11 @@ func (c *nodeServiceClient) Claim(ctx context.Context, req *connect.Request[v1.C
 // Fork calls agentrun.node.v1.NodeService.Fork.
 func (c *nodeServiceClient) Fork(ctx context.Context, req *connect.Request[v1.ForkRequest]) (*connect.Response[v1.ForkResponse], error) {
 	return c.fork.CallUnary(ctx, req)
+}
+
+// SetNetwork calls agentrun.node.v1.NodeService.SetNetwork.
+func (c *nodeServiceClient) SetNetwork(ctx context.Context, req *connect.Request[v1.SetNetworkRequest]) (*connect.Response[v1.SetNetworkResponse], error) {
+	return c.setNetwork.CallUnary(ctx, req)
 }
 
 // Hibernate calls agentrun.node.v1.NodeService.Hibernate.
@@ -558,6 +573,7 @@ type NodeServiceHandler interface {
 	Start(context.Context, *connect.Request[v1.StartRequest]) (*connect.Response[v1.Running], error)
 	Claim(context.Context, *connect.Request[v1.ClaimRequest]) (*connect.Response[v1.ClaimResponse], error)
 	Fork(context.Context, *connect.Request[v1.ForkRequest]) (*connect.Response[v1.ForkResponse], error)
+	SetNetwork(context.Context, *connect.Request[v1.SetNetworkRequest]) (*connect.Response[v1.SetNetworkResponse], error)
 	Hibernate(context.Context, *connect.Request[v1.HibernateRequest]) (*connect.Response[v1.HibernateResponse], error)
 	Wake(context.Context, *connect.Request[v1.WakeRequest]) (*connect.Response[v1.Running], error)
 	End(context.Context, *connect.Request[v1.EndRequest]) (*connect.Response[v1.EndResponse], error)
@@ -633,6 +649,12 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 		NodeServiceForkProcedure,
 		svc.Fork,
 		connect.WithSchema(nodeServiceMethods.ByName("Fork")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeServiceSetNetworkHandler := connect.NewUnaryHandler(
+		NodeServiceSetNetworkProcedure,
+		svc.SetNetwork,
+		connect.WithSchema(nodeServiceMethods.ByName("SetNetwork")),
 		connect.WithHandlerOptions(opts...),
 	)
 	nodeServiceHibernateHandler := connect.NewUnaryHandler(
@@ -801,6 +823,8 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 			nodeServiceClaimHandler.ServeHTTP(w, r)
 		case NodeServiceForkProcedure:
 			nodeServiceForkHandler.ServeHTTP(w, r)
+		case NodeServiceSetNetworkProcedure:
+			nodeServiceSetNetworkHandler.ServeHTTP(w, r)
 		case NodeServiceHibernateProcedure:
 			nodeServiceHibernateHandler.ServeHTTP(w, r)
 		case NodeServiceWakeProcedure:
@@ -886,6 +910,10 @@ func (UnimplementedNodeServiceHandler) Claim(context.Context, *connect.Request[v
 
 func (UnimplementedNodeServiceHandler) Fork(context.Context, *connect.Request[v1.ForkRequest]) (*connect.Response[v1.ForkResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("agentrun.node.v1.NodeService.Fork is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) SetNetwork(context.Context, *connect.Request[v1.SetNetworkRequest]) (*connect.Response[v1.SetNetworkResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("agentrun.node.v1.NodeService.SetNetwork is not implemented"))
 }
 
 func (UnimplementedNodeServiceHandler) Hibernate(context.Context, *connect.Request[v1.HibernateRequest]) (*connect.Response[v1.HibernateResponse], error) {
