@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -33,6 +34,8 @@ type conversation struct {
 
 	ctx    context.Context // ends with the conversation, and with it what still runs for it
 	cancel context.CancelFunc
+
+	running atomic.Int64 // requests that aren't answered yet
 
 	making chan struct{} // one token: who has it may make the conversation's sandbox
 
@@ -68,15 +71,11 @@ func (v *conversation) received(next mcp.MethodHandler) mcp.MethodHandler {
 				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "a defect of the server; its log says more"}
 			}
 		}()
+		v.running.Add(1)
+		defer v.running.Add(-1)
 		ctx, cancel := v.bound(ctx)
 		defer cancel()
 		switch p := req.GetParams().(type) {
-		case *mcp.InitializeParams:
-			if p != nil && p.ClientInfo != nil {
-				v.mu.Lock()
-				v.name = p.ClientInfo.Name
-				v.mu.Unlock()
-			}
 		case *mcp.ListResourcesParams:
 			return v.listResources(ctx, p, func() (mcp.Result, error) { return next(ctx, method, req) })
 		case *mcp.ReadResourceParams:
@@ -89,6 +88,15 @@ func (v *conversation) received(next mcp.MethodHandler) mcp.MethodHandler {
 			r.StructuredContent = nil // what failed has no output; the SDK has put an empty one there
 		}
 		return res, err
+	}
+}
+
+// calledBy remembers what the client calls itself.
+func (v *conversation) calledBy(c *mcp.Implementation) {
+	if c != nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.name = c.Name
 	}
 }
 
@@ -300,7 +308,7 @@ func (v *conversation) end() {
 	if v.o.OnEnd == api.End {
 		err = v.c.EndSandbox(ctx, own)
 	} else {
-		_, err = v.c.HibernateSandbox(ctx, own)
+		_, err = v.hibernate(ctx, own)
 	}
 	if err != nil && !errs.Is(err, errs.NotFound) { // its lease ends it
 		v.o.Log.Warn("a conversation's sandbox couldn't be put to rest", "sandbox", own, "error", fmt.Sprint(err))

@@ -319,8 +319,8 @@ func (h *Handler) admit(a *arrival) mcp.Middleware {
 			go func() { // counted by open
 				defer h.open.Done()
 				_ = s.Wait()
-				h.release(id, a)
 				a.end()
+				h.release(id, a)
 			}()
 			return next(ctx, method, req)
 		}

@@ -102,7 +102,7 @@ func (o *Options) defaults() error {
 const (
 	maxMessage = 24 << 20 // bytes of one message of a client: a file of maxFile in base64, and a bit
 	maxFile    = 16 << 20 // bytes of a file that is read as a resource, written or edited at once
-	// Grace is how long calls that still run may take once a client over stdio has closed its end.
+	// grace is how long calls that still run may take once a client over stdio has closed its end.
 	grace = 10 * time.Second
 	// endTimeout bounds how long the end of a conversation may take.
 	endTimeout = 30 * time.Second
@@ -111,18 +111,12 @@ const (
 // Serve speaks with one client over a pair of streams, such as the standard ones, until that closes in or ctx ends. Then it ends the
 // conversation. It closes neither the client nor in; a Read of in that is blocked when ctx ends is left behind.
 func Serve(ctx context.Context, c *client.Client, in io.Reader, out io.Writer, o Options) error {
-	return serve(ctx, c, o, func(ended func()) mcp.Transport {
-		return &mcp.IOTransport{Reader: io.NopCloser(&watched{Reader: in, ended: ended}), Writer: nopCloser{out}, MaxLineLength: maxMessage}
-	})
-}
-
-func serve(ctx context.Context, c *client.Client, o Options, transport func(ended func()) mcp.Transport) error {
 	if err := o.defaults(); err != nil {
 		return err
 	}
 	v := newConversation(c, &o, false)
 	s := newServer(v, &o, mcp.NewSchemaCache())
-	err := s.Run(ctx, transport(func() { time.AfterFunc(grace, v.cancel) }))
+	err := s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(&patient{in, v}), Writer: nopCloser{out}, MaxLineLength: maxMessage})
 	v.end()
 	if ctx.Err() != nil || errs.Is(err, errs.Canceled) {
 		return nil // told to end
@@ -130,19 +124,33 @@ func serve(ctx context.Context, c *client.Client, o Options, transport func(ende
 	return err
 }
 
-// watched tells when there is no more to read.
-type watched struct {
+// patient is the input of a client. Its end, upon which the SDK drops what it has not answered, comes when calls have had time to: a client may say
+// all it has to say and close.
+type patient struct {
 	io.Reader
-	ended func()
+	v *conversation
 }
 
-func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.Reader.Read(p)
-	if err != nil && w.ended != nil {
-		w.ended()
-		w.ended = nil
+func (p *patient) Read(b []byte) (int, error) {
+	n, err := p.Reader.Read(b)
+	if n > 0 {
+		return n, nil
 	}
-	return n, err
+	if err == nil {
+		return 0, nil
+	}
+	for end, idle := time.Now().Add(grace), 0; idle < 5 && time.Now().Before(end); {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-p.v.ctx.Done():
+			return 0, err
+		}
+		if idle++; p.v.running.Load() > 0 {
+			idle = 0
+		}
+	}
+	p.v.cancel()
+	return 0, err
 }
 
 type nopCloser struct{ io.Writer }

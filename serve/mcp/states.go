@@ -92,7 +92,7 @@ func listSnapshots(ctx context.Context, c *call, in snapshotsInput) (*done[*snap
 }
 
 func hibernateSandbox(ctx context.Context, c *call, in which) (*done[*box], error) {
-	return c.state(ctx, in, "Hibernated", c.c.HibernateSandbox)
+	return c.state(ctx, in, "Hibernated", c.hibernate)
 }
 
 func resumeSandbox(ctx context.Context, c *call, in which) (*done[*box], error) {

@@ -72,6 +72,7 @@ func add[I, O any](s *mcp.Server, v *conversation, t *mcp.Tool, do func(ctx cont
 	mcp.AddTool(s, t, func(ctx context.Context, req *mcp.CallToolRequest, in I) (*mcp.CallToolResult, O, error) {
 		var zero O
 		c := &call{conversation: v, req: req}
+		v.calledBy(req.ClientInfo())
 		d, err := do(ctx, c, in)
 		if err != nil {
 			return failure(v.gone(ctx, c.id, err)), zero, nil

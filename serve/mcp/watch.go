@@ -20,10 +20,11 @@ const (
 	look       = 2 * time.Second        // between two looks at a sandbox that sleeps, or at a server that is gone
 )
 
-// watch is a subscription to a resource.
+// watch is a subscription to a resource. While it watches, its sandbox is in use: it doesn't hibernate by itself.
 type watch struct {
 	cancel context.CancelFunc
 	done   chan struct{}
+	pause  context.CancelFunc // ends the request that watches, and not the subscription; guarded by conversation.mu
 }
 
 // subscribe implements mcp.ServerOptions.SubscribeHandler. When it returns, changes are told.
@@ -57,7 +58,7 @@ func (v *conversation) subscribe(ctx context.Context, req *mcp.SubscribeRequest)
 	go func() {
 		defer close(w.done)
 		defer v.unwatch(uri, w)
-		v.watch(run, uri, id, file, info.Type == "directory", ready)
+		v.watch(run, w, uri, id, file, info.Type == "directory", ready)
 	}()
 	select {
 	case err := <-ready:
@@ -93,7 +94,7 @@ func (v *conversation) unwatch(uri string, w *watch) {
 }
 
 // watch tells of changes until ctx ends, or the sandbox is no more. ready is told once how it began.
-func (v *conversation) watch(ctx context.Context, uri, id, file string, directory bool, ready chan<- error) {
+func (v *conversation) watch(ctx context.Context, w *watch, uri, id, file string, directory bool, ready chan<- error) {
 	changed := make(chan struct{}, 1)
 	told := make(chan struct{})
 	go func() {
@@ -113,7 +114,11 @@ func (v *conversation) watch(ctx context.Context, uri, id, file string, director
 		at = file
 	}
 	for begun := false; ctx.Err() == nil; {
-		err := v.c.WatchFiles(ctx, id, at, directory, func(e *api.FileEvent) error {
+		now, pause := context.WithCancel(ctx)
+		v.mu.Lock()
+		w.pause = pause
+		v.mu.Unlock()
+		err := v.c.WatchFiles(now, id, at, directory, func(e *api.FileEvent) error {
 			switch {
 			case e.Kind == "ready":
 				if begun {
@@ -127,6 +132,7 @@ func (v *conversation) watch(ctx context.Context, uri, id, file string, director
 			}
 			return nil
 		})
+		pause()
 		if !begun {
 			if err == nil {
 				err = errs.Msg(errs.Unavailable, "watch", file, "it ended at once")
@@ -153,8 +159,27 @@ func (v *conversation) tell(ctx context.Context, uri string, changed <-chan stru
 		select {
 		case <-time.After(settle):
 		case <-ctx.Done():
+			continue
 		}
 		_ = v.server.ResourceUpdated(context.WithoutCancel(ctx), &mcp.ResourceUpdatedNotificationParams{URI: uri}) // a client that is gone hears nothing
+	}
+}
+
+// hibernate has a sandbox hibernate, though the conversation may watch its files.
+func (v *conversation) hibernate(ctx context.Context, id string) (*api.Sandbox, error) {
+	v.mu.Lock()
+	watched := len(v.watches) > 0 || v.ended
+	for _, w := range v.watches {
+		if w.pause != nil {
+			w.pause()
+		}
+	}
+	v.mu.Unlock()
+	for end := time.Now().Add(3 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		sb, err := v.c.HibernateSandbox(ctx, id)
+		if err == nil || !watched || errs.Is(err, errs.NotFound) || errs.Is(err, errs.Denied) || ctx.Err() != nil || time.Now().After(end) {
+			return sb, err // what was watched is in use until the server has seen that it isn't
+		}
 	}
 }
 
