@@ -171,7 +171,9 @@ func TestDelete(t *testing.T) {
 	w := newWorld(t)
 	m := w.http(rootKey, "")
 	id := text(m.does("get_sandbox", nil), "id")
-	go func() { _, _ = m.CallTool(context.Background(), &sdk.CallToolParams{Name: "exec", Arguments: args{"command": "sleep 600"}}) }()
+	go func() {
+		_, _ = m.CallTool(context.Background(), &sdk.CallToolParams{Name: "exec", Arguments: args{"command": "sleep 600"}})
+	}()
 	until(t, "the command", func() bool { return strings.Contains(m.says("list_processes", nil), "sleep") })
 	if status, _, body := w.request(http.MethodDelete, rootKey, "", "", "Mcp-Session-Id", m.ID()); status != http.StatusNoContent {
 		t.Errorf("%d %s", status, body)
