@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build guests setup check unit race e2e suites sdk e2b docs vm posix test demo bench soak clean help
+.PHONY: build guests setup check unit race e2e suites sdk mcp e2b docs vm posix test demo bench soak clean help
 
 # Packages whose tests are about several goroutines at once: these run once more under the race detector.
 RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./volume/... ./proc/... ./engine/... ./node/... ./serve/...
@@ -10,7 +10,7 @@ RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./volume/... ./p
 RAPID := ./bucket ./bucket/tree ./vfs/bucketfs ./vfs/hostfs ./vfs/memfs
 SEED := -rapid.seed=20261121
 # What `make unit` leaves to the targets below it: they need third-party tools.
-UNIT = $$(go list ./... | grep -v -e '/test/\(e2e\|suites\|docs\|sdk\|vm\|e2b\)$$' -e '/bucket$$' -e '/bucket/tree$$' -e '/vfs/\(bucket\|host\|mem\)fs$$')
+UNIT = $$(go list ./... | grep -v -e '/test/\(e2e\|suites\|docs\|sdk\|mcp\|vm\|e2b\)$$' -e '/bucket$$' -e '/bucket/tree$$' -e '/vfs/\(bucket\|host\|mem\)fs$$')
 
 build: ## build bin/agentrun, with the guests if they can be built here
 	@wasm/guests/build.sh || echo "building without the interpreters: python3 will say so"
@@ -48,6 +48,9 @@ sdk: build setup ## the SDKs: built, installed from their packages, against a re
 e2b: build setup ## E2B's own SDKs, unmodified, against a real server; docs/e2b.md says what they found
 	test/run.sh e2b ./test/e2b
 
+mcp: build setup ## MCP: official clients and the conformance suite, on both transports
+	test/run.sh mcp ./test/mcp
+
 docs: build setup ## what the documents print is run, what they name is looked for
 	test/run.sh docs ./test/docs
 
@@ -66,6 +69,7 @@ test: ## all of the above: the whole proof, fast things first
 	$(MAKE) --no-print-directory e2e
 	$(MAKE) --no-print-directory suites
 	$(MAKE) --no-print-directory sdk
+	$(MAKE) --no-print-directory mcp
 	$(MAKE) --no-print-directory e2b
 	$(MAKE) --no-print-directory docs
 	$(MAKE) --no-print-directory race

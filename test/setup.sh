@@ -195,6 +195,24 @@ e2b() {
 	done
 }
 
+# What speaks MCP with us, and a Node that is new enough for it.
+mcp_js_build() {
+	say "installing MCP's inspector, conformance suite and TypeScript SDK into $cache (from the npm registry, without install scripts)"
+	cp "$here/mcp/js/package.json" "$here/mcp/js/package-lock.json" "$dir/"
+	(cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+}
+mcp-js() {
+	debian node nodejs npm
+	debian npm npm
+	folder "mcp-js-$(digest "$here/mcp/js/package-lock.json")" mcp_js_build
+}
+mcp-python() {
+	debian python3 python3 python3-venv
+	local name lock=$here/mcp/python/requirements.txt
+	name=mcp-python-$(digest "$lock")
+	folder "$name" python_build "$name" "$lock" "MCP's Python SDK"
+}
+
 just_bash_build() {
 	say "installing just-bash into $cache (from the npm registry, without install scripts)"
 	npm install --prefix "$dir" --ignore-scripts --no-audit --no-fund --loglevel=error "just-bash@$1"
@@ -290,10 +308,10 @@ kernels_build() {
 kernels() { unpacked kernels linux-image-amd64 kernels_build; }
 
 command -v go >/dev/null 2>&1 || die "Go is missing: AgentRun is built with it"
-[ $# -gt 0 ] || set -- python openapi js ssh versitygw miniogo rclone sdk-python sdk-typescript e2b
+[ $# -gt 0 ] || set -- python openapi js ssh versitygw miniogo rclone sdk-python sdk-typescript mcp-js mcp-python e2b
 for tool in "$@"; do
 	case $tool in
-	versitygw | rclone | miniogo | python | openapi | js | ssh | just-bash | sdk-python | sdk-typescript | e2b | qemu | kernels) "$tool" ;;
+	versitygw | rclone | miniogo | python | openapi | js | ssh | just-bash | sdk-python | sdk-typescript | mcp-js | mcp-python | e2b | qemu | kernels) "$tool" ;;
 	*) die "no such tool: $tool" ;;
 	esac
 done

@@ -103,6 +103,7 @@ const firstStateless = "2026-07-28"
 const (
 	versionHeader = "Mcp-Protocol-Version"
 	sessionHeader = "Mcp-Session-Id"
+	methodHeader  = "Mcp-Method"
 )
 
 type arrivalKey struct{}
@@ -176,9 +177,15 @@ func (h *Handler) arrive(r *http.Request) (*arrival, error) {
 	case who.Principal.Name == "" || who.Key == nil || who.Key.Sandbox != "":
 		return nil, errs.Msg(errs.Denied, "authenticate", "", "this key is limited to its buckets").WithHint("use a key of a principal")
 	}
-	a := &arrival{who: who, key: token, remote: r.RemoteAddr, stateless: r.Header.Get(sessionHeader) == "" && r.Header.Get(versionHeader) >= firstStateless}
+	a := &arrival{who: who, key: token, remote: r.RemoteAddr, stateless: withoutSession(r)}
 	a.options, err = h.options(r.URL.RawQuery)
 	return a, err
+}
+
+// withoutSession reports whether a request is one of a client that has no sessions. A client that asks which versions there are is told of those with
+// sessions, since a conversation's sandbox hangs on them; one that goes ahead with a later version is served as it wants.
+func withoutSession(r *http.Request) bool {
+	return r.Header.Get(sessionHeader) == "" && r.Header.Get(versionHeader) >= firstStateless && r.Header.Get(methodHeader) != "server/discover"
 }
 
 // options are the Handler's, with what a URL says over them.
@@ -227,7 +234,7 @@ func (h *Handler) origin(w http.ResponseWriter, r *http.Request) bool {
 	}
 	if slices.Contains(h.o.Origins, origins[0]) {
 		for k, v := range map[string]string{"Allow-Origin": origins[0], "Allow-Methods": "GET, POST, DELETE",
-			"Allow-Headers": "Authorization, Content-Type, Accept, Last-Event-ID, " + versionHeader + ", " + sessionHeader + ", Mcp-Method, Mcp-Name", "Expose-Headers": sessionHeader} {
+			"Allow-Headers": "Authorization, Content-Type, Accept, Last-Event-ID, " + versionHeader + ", " + sessionHeader + ", " + methodHeader + ", Mcp-Name", "Expose-Headers": sessionHeader} {
 			w.Header().Set("Access-Control-"+k, v)
 		}
 		w.Header().Add("Vary", "Origin")

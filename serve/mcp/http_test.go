@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -201,7 +200,7 @@ func TestServerEnds(t *testing.T) {
 }
 
 // message is one of JSON-RPC, out of a body or an event.
-func message(t *testing.T, body string) (m struct {
+func message(t testing.TB, body string) (m struct {
 	Result map[string]any
 	Error  *jsonrpc.Error
 }) {
@@ -234,48 +233,52 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestStateless: clients of protocol 2026-07-28 have no sessions, and say which sandbox.
+// TestNewest: a client of the newest version that asks gets a session, and with it a sandbox of its own.
+func TestNewest(t *testing.T) {
+	w := newWorld(t)
+	m := &model{t: t}
+	s, err := sdk.NewClient(&sdk.Implementation{Name: "the tests", Version: "1"}, m.options()).Connect(t.Context(),
+		&sdk.StreamableClientTransport{Endpoint: w.url + mcp.Path, HTTPClient: &http.Client{Transport: bearer{rootKey}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	m.ClientSession = s
+	if out := m.sh("echo here"); out != "here\n" || m.ID() == "" {
+		t.Errorf("%q in session %q", out, m.ID())
+	}
+}
+
+// stateless calls a tool as clients without sessions do.
+func (w *world) stateless(query, tool, arguments string) (result map[string]any) {
+	w.t.Helper()
+	_, h, body := w.post(rootKey, query, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":`+arguments+
+		`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"}}}}`,
+		"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", tool)
+	if h.Get("Mcp-Session-Id") != "" {
+		w.t.Errorf("a session: %v", h)
+	}
+	m := message(w.t, body)
+	if m.Error != nil {
+		w.t.Fatalf("%s: %s", tool, body)
+	}
+	return m.Result
+}
+
+// TestStateless: clients that insist on protocol 2026-07-28 have no sessions, and say which sandbox.
 func TestStateless(t *testing.T) {
 	w := newWorld(t)
-	connect := func(query string) *model {
-		m := &model{t: t}
-		s, err := sdk.NewClient(&sdk.Implementation{Name: "the tests", Version: "1"}, m.options()).Connect(t.Context(),
-			&sdk.StreamableClientTransport{Endpoint: w.url + mcp.Path + query, HTTPClient: &http.Client{Transport: bearer{rootKey}}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.ClientSession = s
-		m.end = func() { _ = s.Close() }
-		t.Cleanup(m.end)
-		return m
+	if r := w.stateless("", "exec", `{"command":"true"}`); r["isError"] != true || !strings.Contains(text(r, "content", 0, "text"), "create_sandbox") {
+		t.Errorf("without a sandbox: %v", r)
 	}
-	m := connect("")
-	if id := m.ID(); id != "" || w.handler.Sessions() != 0 {
-		t.Errorf("there is a session: %q, %d", id, w.handler.Sessions())
+	id := text(w.stateless("", "create_sandbox", `{}`), "structuredContent", "id")
+	if r := w.stateless("", "exec", `{"command":"echo here > f; cat f","sandbox":"`+id+`"}`); text(r, "structuredContent", "stdout") != "here\n" {
+		t.Errorf("exec: %v", r)
 	}
-	m.fails("exec", args{"command": "true"}, "no session", "create_sandbox")
-	id := m.does("create_sandbox", nil)["id"]
-	if out := m.does("exec", args{"command": "echo here > f; cat f", "sandbox": id}); out["stdout"] != "here\n" {
-		t.Errorf("exec: %v", out)
+	if r := w.stateless("?sandbox="+id, "read_file", `{"path":"f"}`); text(r, "content", 0, "text") != "here\n" {
+		t.Errorf("in a sandbox: %v", r)
 	}
-	inside := connect("?sandbox=" + id.(string))
-	if s := inside.says("read_file", args{"path": "f"}); s != "here\n" {
-		t.Errorf("in a sandbox: %q", s)
+	if w.handler.Sessions() != 0 {
+		t.Error("there are sessions")
 	}
-	uri := "sandbox://" + id.(string) + "/workspace/f"
-	if c, err := m.read(uri); err != nil || c.Text != "here\n" {
-		t.Errorf("read: %+v, %v", c, err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		_, err := inside.CallTool(ctx, &sdk.CallToolParams{Name: "exec", Arguments: args{"command": "sleep 600"}})
-		done <- err
-	}()
-	until(t, "the command", func() bool { return strings.Contains(inside.says("list_processes", nil), "sleep") })
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
-	until(t, "the command's end", func() bool { return !strings.Contains(inside.says("list_processes", nil), "sleep") })
 }

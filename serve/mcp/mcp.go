@@ -6,8 +6,8 @@
 // stdio (Serve) that client speaks with a server somewhere; over HTTP (Handler) with the API of the same process.
 //
 // A conversation is what one client says on one connection, or in one session over HTTP. It has a sandbox of its own, which is made of its
-// Base when a tool first needs one, and hibernates or ends with the conversation; a tool that is given no sandbox works on that. Clients of
-// protocol 2026-07-28 over HTTP have no sessions: their tools name the sandbox, unless the Base is a sandbox itself.
+// Base when a tool first needs one, and hibernates or ends with the conversation; a tool that is given no sandbox works on that. Clients that
+// insist on protocol 2026-07-28 over HTTP have no sessions: their tools name the sandbox, unless the Base is a sandbox itself.
 //
 // What a tool can't do is a result that says so (isError), which a model can read and act upon, and never an error of the protocol.
 package mcp

@@ -58,7 +58,7 @@ func digest(t testing.TB, file string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Tool returns the path of an installed program: versitygw, rclone, miniogo, aws, python, s3cmd, sdk-python, an SDK of E2B, tigris, qemu-system-x86_64, busybox,
+// Tool returns the path of an installed program: versitygw, rclone, miniogo, aws, python, s3cmd, sdk-python, an SDK of E2B, mcp-js, mcp-python, tigris, qemu-system-x86_64, busybox,
 // kernel-bench or kernel-cloud (the last two: a Linux image, with modules/ beside it).
 func Tool(t testing.TB, name string) string {
 	t.Helper()
@@ -82,6 +82,10 @@ func Tool(t testing.TB, name string) string {
 		setup, path = "openapi", filepath.Join("openapi-"+digest(t, "test/suites/openapi/requirements.txt"), "bin", name)
 	case "sdk-typescript": // its folder of packages is two above
 		setup, path = name, filepath.Join(name+"-"+digest(t, "test/sdk/typescript/package-lock.json"), "node_modules", ".bin", "tsc")
+	case "mcp-js": // its folder of packages is two above
+		setup, path = name, filepath.Join(name+"-"+digest(t, "test/mcp/js/package-lock.json"), "node_modules", ".bin", "mcp-inspector")
+	case "mcp-python":
+		setup, path = name, filepath.Join(name+"-"+digest(t, "test/mcp/python/requirements.txt"), "bin", "python")
 	case "tigris":
 		setup, path = "js", filepath.Join("js-"+digest(t, "test/e2e/js/package-lock.json"), "node_modules", ".bin", name)
 	case "qemu-system-x86_64":
