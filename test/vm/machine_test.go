@@ -295,3 +295,23 @@ func (e *emulated) renew(t *testing.T) {
 	}
 	e.run(t, sh("true"))
 }
+
+// TestMicro boots the stock cloud kernel with the agent in our own VMM, and forks it while a shell with state runs in it.
+func TestMicro(t *testing.T) {
+	archive := guestArchive(t, machine.Config{Hostname: "parent", User: "user", Dir: "/workspace", Lower: []wire.Mount{{Type: "ext4", Source: "/dev/vda"}}},
+		"virtio_mmio", "vmw_vsock_virtio_transport", "virtio_rng", "virtio_blk", "overlay")
+	r := Run(t, Program{
+		Path:    Build(t, "agentrun.dev/test/vm/micro", false),
+		Args:    []string{"-timeout", "3m"},
+		Files:   map[string]string{"/kernel": harness.Tool(t, "kernel-cloud"), "/initrd": archive, "/disk": rootImage(t)},
+		Timeout: 5 * time.Minute,
+	})
+	for line := range strings.Lines(string(r.Output)) {
+		if strings.HasPrefix(line, "micro: ") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+	if r.Status != 0 || !bytes.Contains(r.Output, []byte("forks ok")) {
+		t.Errorf("status %d, output:\n%s", r.Status, r.Output)
+	}
+}
