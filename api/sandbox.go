@@ -322,6 +322,26 @@ type SandboxUsage struct {
 	Sandboxes         int     `json:"sandboxes,omitempty"` // that it is the sum of
 }
 
+// Sample is what a sandbox used at a moment.
+type Sample struct {
+	Time        time.Time `json:"time"`
+	CPU         float64   `json:"cpu"`         // percent of one processor, since the sample before
+	CPUs        float64   `json:"cpus"`        // that it may use
+	Memory      int64     `json:"memory"`      // bytes, with what it shares
+	MemoryLimit int64     `json:"memoryLimit"` // bytes: the template's, or what its node has
+	Disk        int64     `json:"disk"`        // bytes of its volumes that are its own
+	DiskLimit   int64     `json:"diskLimit,omitempty"`
+	Processes   int       `json:"processes"`
+	NetworkIn   int64     `json:"networkIn"`  // bytes, so far
+	NetworkOut  int64     `json:"networkOut"` // bytes, so far
+}
+
+// SandboxMetrics is what a sandbox used over time, oldest first: GET /v1/sandboxes/{id}/metrics[?from=T&to=T]. Samples are taken every few
+// seconds while it runs; of what was long ago only some are kept, and none when the server is started anew.
+type SandboxMetrics struct {
+	Samples []Sample `json:"samples"`
+}
+
 // PrincipalUsage is what a principal's sandboxes used: GET /v1/principals/{name}/usage.
 type PrincipalUsage struct {
 	Principal string       `json:"principal"`

@@ -12,6 +12,7 @@ import (
 
 	"agentrun.dev/api"
 	"agentrun.dev/errs"
+	"time"
 )
 
 // Page is a part of a list: at most Limit, what comes after Cursor. The zero value is the first page.
@@ -241,6 +242,17 @@ func (c *Client) SandboxCredentials(ctx context.Context, id string) (*api.Creden
 // SandboxUsage says what a sandbox used so far.
 func (c *Client) SandboxUsage(ctx context.Context, id string) (*api.SandboxUsage, error) {
 	return get[api.SandboxUsage](ctx, c, path("sandboxes", id, "usage"), nil)
+}
+
+// SandboxMetrics says what a sandbox used over time, between two times where they aren't zero.
+func (c *Client) SandboxMetrics(ctx context.Context, id string, from, to time.Time) (*api.SandboxMetrics, error) {
+	q := url.Values{}
+	for name, at := range map[string]time.Time{"from": from, "to": to} {
+		if !at.IsZero() {
+			q.Set(name, at.Format(time.RFC3339Nano))
+		}
+	}
+	return get[api.SandboxMetrics](ctx, c, path("sandboxes", id, "metrics"), q)
 }
 
 // PrincipalUsage says what a principal's sandboxes used so far.

@@ -29,6 +29,7 @@ type box struct {
 	retry    time.Duration // not before: an end or hibernation failed
 	took     [2]float64    // seconds: activation, record
 	meter    meter
+	samples  samples
 }
 
 func newBox(id string) *box {

@@ -132,7 +132,7 @@ func (c *Control) sample(ctx context.Context, p *peer) {
 		r := b.rec.Load()
 		c.sampleStorage(ctx, p, b, r, at)
 		b.mu.Lock()
-		b.meter.sampled(s, r, now)
+		b.sampled(s, r, now)
 		if s.Used.After(b.meter.used) {
 			b.meter.used, b.meter.usedAt = s.Used, at-max(0, min(at, now.Sub(s.Used)))
 		}
@@ -177,7 +177,7 @@ func (c *Control) measure(ctx context.Context, p *peer, b *box) {
 	for i := range list {
 		if list[i].ID == b.id {
 			b.mu.Lock()
-			b.meter.sampled(&list[i], r, c.clock.now())
+			b.sampled(&list[i], r, c.clock.now())
 			b.mu.Unlock()
 		}
 	}
@@ -212,7 +212,7 @@ func (c *Control) measureAll(ctx context.Context, members map[string]*record) {
 				continue
 			}
 			b.mu.Lock()
-			b.meter.sampled(&list[i], m, now)
+			b.sampled(&list[i], m, now)
 			b.mu.Unlock()
 		}
 	}

@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"testing"
+	"time"
 
 	"agentrun.dev/api"
 	"agentrun.dev/client"
@@ -52,5 +53,29 @@ func TestPause(t *testing.T) {
 	before := sb.Expires
 	if sb, err = s.ExtendSandbox(ctx, "one", api.Extend{Seconds: 60, Exact: true}); err != nil || !sb.Expires.Before(before) {
 		t.Errorf("%+v, %v", sb, err)
+	}
+}
+
+// TestMetrics asks what a sandbox used over time.
+func TestMetrics(t *testing.T) {
+	s := newService(t, rest.Options{})
+	ctx := t.Context()
+	s.template("plain", api.TemplateSpec{Resources: api.Resources{Memory: 1 << 29}})
+	s.sandbox("one")
+	m, err := s.SandboxMetrics(ctx, "one", time.Time{}, time.Time{})
+	if err != nil || len(m.Samples) == 0 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	last := m.Samples[len(m.Samples)-1]
+	if last.MemoryLimit != 1<<29 || last.CPUs < 1 || last.CPU < 0 || time.Since(last.Time) > time.Minute {
+		t.Errorf("%+v", last)
+	}
+	if m, err = s.SandboxMetrics(ctx, "one", last.Time.Add(time.Hour), time.Time{}); err != nil || len(m.Samples) != 0 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	r := s.do("GET", "/v1/sandboxes/one/metrics?from=yesterday", "")
+	r.Body.Close()
+	if r.StatusCode != 400 {
+		t.Errorf("status %d", r.StatusCode)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"agentrun.dev/access"
 	"agentrun.dev/api"
@@ -190,4 +191,26 @@ func (s *server) node(_ http.ResponseWriter, r *request) (any, error) {
 		}
 	}
 	return nil, errs.Msg(errs.NotFound, "node", clip(r.name()), "no such node")
+}
+
+func (s *server) sandboxMetrics(_ http.ResponseWriter, r *request) (any, error) {
+	from, err := r.moment("from")
+	if err != nil {
+		return nil, err
+	}
+	to, err := r.moment("to")
+	if err != nil {
+		return nil, err
+	}
+	return s.Control.SandboxMetrics(r.Context(), r.caller, r.name(), from, to)
+}
+
+// moment is a parameter that is a time; without it, the zero one.
+func (r *request) moment(name string) (at time.Time, err error) {
+	if text := r.text(name); text != "" {
+		if at, err = time.Parse(time.RFC3339, text); err != nil {
+			return at, errs.Msg(errs.Invalid, "read parameter", name, "want a time like 2026-11-21T10:00:00Z")
+		}
+	}
+	return at, nil
 }

@@ -114,6 +114,9 @@ func (s *server) sandboxRoutes() []route {
 			return c.Credentials(ctx, who, id)
 		})))},
 		{"GET /v1/sandboxes/{id}/usage", "sandboxUsage", "What it used so far", nil, found(c.SandboxUsage)},
+		{"GET /v1/sandboxes/{id}/metrics", "sandboxMetrics", "What it used over time", []param{
+			{name: "from", about: "only samples from then on, RFC 3339"}, {name: "to", about: "only samples until then, RFC 3339"},
+		}, ofService(plain(nil, t[api.SandboxMetrics](), 200, s.sandboxMetrics))},
 		{"GET /v1/claims", "listClaims", "List claims by name", paged(), listed(c.Claims)},
 		{"GET /v1/claims/{name}", "claim", "Describe a claim", nil, found(c.Claim)},
 		{"PUT /v1/claims/{name}", "putClaim", "Claim a sandbox under a name, unless that was done", nil, changed(200, c.PutClaim)},

@@ -4,7 +4,7 @@ import { Files } from "./files.js";
 import { Terminal, type Hello } from "./terminal.js";
 import { body, path, sleep, type ClientOptions, type RequestOptions, type Transport } from "./transport.js";
 import type {
-  Credentials, ExecResult, FileChange, FileDiff, FileMerge, Fork, Lease, NetworkPolicy, ProcessInfo, SandboxInfo, SecretUse, Snapshot, Tree, Usage,
+  Credentials, ExecResult, FileChange, FileDiff, FileMerge, Fork, Lease, NetworkPolicy, ProcessInfo, Sample, SandboxInfo, SecretUse, Snapshot, Tree, Usage,
 } from "./types.js";
 
 // Node 18 has no Symbol.asyncDispose; what compiles `await using` for it makes one of this name.
@@ -313,6 +313,12 @@ export class Sandbox {
   /** Returns what it used so far. */
   usage(): Promise<Usage> {
     return this.transport.json<Usage>("GET", this.at("usage"));
+  }
+
+  /** Returns what it used over time, oldest first: a sample every few seconds while it runs, of what was long ago only some. */
+  async metrics(o: { from?: Date; to?: Date } = {}): Promise<Sample[]> {
+    const query = { from: o.from?.toISOString(), to: o.to?.toISOString() };
+    return (await this.transport.json<{ samples: Sample[] }>("GET", this.at("metrics"), { query })).samples;
   }
 
   /** Makes S3 keys for this sandbox's buckets and nothing else; they end with it. */

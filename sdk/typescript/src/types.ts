@@ -354,6 +354,27 @@ export interface Credentials {
   expires?: string;
 }
 
+/** Sample is what a sandbox used at a moment. Sizes are bytes. */
+export interface Sample {
+  time: string;
+  /** Percent of one processor, since the sample before */
+  cpu: number;
+  /** Processors that it may use */
+  cpus: number;
+  /** With what it shares */
+  memory: number;
+  /** The template's, or what its node has */
+  memoryLimit: number;
+  /** Of its volumes, that are its own */
+  disk: number;
+  diskLimit?: number;
+  processes: number;
+  /** So far */
+  networkIn: number;
+  /** So far */
+  networkOut: number;
+}
+
 /** Usage is what a sandbox, or several, used so far: GET /v1/sandboxes/{id}/usage. Seconds and bytes. */
 export interface Usage {
   cpuSeconds: number;

@@ -18,7 +18,7 @@ func (a *app) sandboxes() *cobra.Command {
 		a.sandboxesFork(), a.sandboxesTree(), a.sandboxesDiff(), a.sandboxesMerge(), a.sandboxesPromote(), a.sandboxesSnapshot(),
 		a.sandboxesHibernate(),
 		a.sandboxesAct("resume", "Wake a sandbox up", (*client.Client).ResumeSandbox),
-		a.sandboxesExtend(), a.sandboxesNetwork(), a.sandboxesCredentials(), a.sandboxesEnd())
+		a.sandboxesExtend(), a.sandboxesNetwork(), a.sandboxesMetrics(), a.sandboxesCredentials(), a.sandboxesEnd())
 	g.Aliases = []string{"sandbox", "sb"}
 	return g
 }
@@ -555,6 +555,27 @@ Connections that the new rules don't allow are closed. A rule is HOST[:PORT], *.
 	cmd.Flags().StringArrayVar(&p.Allow, "allow", nil, "a `RULE` of what it may connect to (repeatable)")
 	cmd.Flags().StringArrayVar(&p.Deny, "deny", nil, "with --egress allow, a `RULE` of what it may not, unless --allow names it (repeatable)")
 	return cmd
+}
+
+func (a *app) sandboxesMetrics() *cobra.Command {
+	return &cobra.Command{
+		Use: "metrics ID", Short: "Show what a sandbox used over time", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeSandboxes(1),
+		RunE: a.withServer(func(ctx context.Context, c *client.Client, args []string) error {
+			m, err := c.SandboxMetrics(ctx, args[0], time.Time{}, time.Time{})
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.out.json(m)
+			}
+			t := newTable("TIME", ">CPU", ">MEMORY", ">DISK", ">PROCESSES", ">IN", ">OUT")
+			for _, s := range m.Samples {
+				t.add(moment(s.Time), fmt.Sprintf("%.1f%%", s.CPU), size(uint64(s.Memory)), size(uint64(s.Disk)), fmt.Sprint(s.Processes), size(uint64(s.NetworkIn)), size(uint64(s.NetworkOut)))
+			}
+			a.out.table(t)
+			return nil
+		}),
+	}
 }
 
 func (a *app) sandboxesExtend() *cobra.Command {

@@ -12,8 +12,8 @@ from typing import Any, Dict, Iterator, List, Optional, Union
 
 __all__ = [
     "Agent", "AuditCheck", "AuditEntry", "Budget", "BuildLine", "Claim", "Conversation", "Credentials", "Event", "ExecEvent", "ExecResult",
-    "FileChange", "FileDiff", "FileEvent", "FileInfo", "FileMerge", "Fork", "Key", "Lease", "Mounts", "NetworkPolicy", "Node", "Pool",
-    "PoolSpec", "Principal", "PrincipalUsage", "ProcessInfo", "Reservation", "Resources", "SandboxInfo", "SandboxVolume", "Secret",
+    "FileChange", "FileDiff", "FileEvent", "FileInfo", "FileMerge", "Fork", "Key", "Lease", "Metrics", "Mounts", "NetworkPolicy", "Node", "Pool",
+    "PoolSpec", "Principal", "PrincipalUsage", "ProcessInfo", "Reservation", "Resources", "Sample", "SandboxInfo", "SandboxVolume", "Secret",
     "SecretUse", "ServerInfo", "Snapshot", "Template", "TemplateSpec", "Tree", "Usage", "Volume", "VolumeSource",
 ]
 
@@ -274,6 +274,30 @@ class Fork:
     sandboxes: List[SandboxInfo] = field(default_factory=list)
     created: Optional[datetime] = None
     duration: float = 0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a sandbox used at a moment. `cpu` is percent of one processor since the sample before, of `cpus` that it may use; `memory` and
+    `disk` are bytes, and so are their limits (0: none that is known); `network_in` and `network_out` are bytes so far."""
+
+    time: Optional[datetime] = None
+    cpu: float = 0.0
+    cpus: float = 0.0
+    memory: int = 0
+    memory_limit: int = 0
+    disk: int = 0
+    disk_limit: int = 0
+    processes: int = 0
+    network_in: int = 0
+    network_out: int = 0
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What a sandbox used over time."""
+
+    samples: List[Sample] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Type, Union, overload
 
 from .. import _wire
 from ..errors import Conflict, ConnectionFailed, MergeConflict, NotFound, Timeout
-from ..types import (Conversation, Credentials, ExecResult, FileChange, FileDiff, FileMerge, Lease, NetworkPolicy, ProcessInfo,
-                     Reservation, SandboxInfo, SecretUse, Snapshot, Tree, Usage)
+from ..types import (Conversation, Credentials, ExecResult, FileChange, FileDiff, FileMerge, Lease, Metrics, NetworkPolicy, ProcessInfo,
+                     Reservation, Sample, SandboxInfo, SecretUse, Snapshot, Tree, Usage)
 from . import _io
 from .files import AsyncFiles
 from .process import AsyncExecStream, AsyncProcess, AsyncTerminal, command, hello
@@ -395,6 +396,15 @@ class AsyncSandbox:
             await _io.sleep(pause)
             pause = min(pause * 1.5, 1.0)
         return self.info
+
+    async def metrics(self, *, start: Optional[datetime] = None, end: Optional[datetime] = None) -> List[Sample]:
+        """Returns what it used over time, oldest first: a sample every few seconds while it runs, of what was long ago only some.
+
+        Args:
+            start, end: only samples between these times, with a time zone.
+        """
+        query = {"from": start and start.isoformat(), "to": end and end.isoformat()}
+        return (await self._transport.call(Metrics, "GET", self._path("metrics"), query=query)).samples
 
     async def usage(self) -> Usage:
         """Returns what it used so far."""
