@@ -219,6 +219,7 @@ var list = []Command{
 	{"strace", system.Absent("its processes make no system calls of a kernel; set -x shows what a shell runs")},
 	{"strings", dump.Strings},
 	{"stty", system.Stty},
+	{"sudo", system.Sudo},
 	{"sum", coreutils.Sum},
 	{"sync", coreutils.Sync},
 	{"tabs", system.Tabs},

@@ -15,6 +15,9 @@ type Spawn struct {
 	Env   []string         // nil: the parent's exported environment
 	Dir   string           // "": the parent's
 	Files map[int]vfs.File // descriptors that differ from the parent's 0, 1, 2
+	// Cred is in whose name the child acts instead of the parent's. It isn't asked whether the parent may: a command that sets it has
+	// decided that, as a program with the set-user-ID bit does.
+	Cred *vfs.Cred
 }
 
 // Spawn starts a command of the sandbox as a child, found through PATH unless the name has a slash: ENOENT and EACCES
@@ -41,6 +44,12 @@ func (p *Process) Spawn(s Spawn) (*Process, error) {
 		if err := c.fds.set(fd, newDescription(f), false); err != nil {
 			return fail(err)
 		}
+	}
+	if s.Cred != nil {
+		c.mu.Lock()
+		c.cred = *s.Cred
+		c.umask = s.Cred.Umask
+		c.mu.Unlock()
 	}
 	if s.Dir != "" {
 		if err := c.Chdir(s.Dir); err != nil {
