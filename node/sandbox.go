@@ -117,6 +117,14 @@ type sleeper struct {
 	s *Sandbox
 }
 
+// Signaled implements engine.Signaler.
+func (p sleeper) Signaled() int {
+	if x, ok := p.Process.(engine.Signaler); ok {
+		return x.Signaled()
+	}
+	return 0
+}
+
 // killed is the status of a command that ended with its sandbox.
 const killed = 128 + 9
 

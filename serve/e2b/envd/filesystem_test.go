@@ -1,9 +1,11 @@
 package envd_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -285,4 +287,9 @@ func TestVanish(t *testing.T) {
 	if x := s.run("echo there"); x.out != "there\n" {
 		t.Errorf("%+v", x)
 	}
+	w.until("no stream of theirs is left", func() bool {
+		all := make([]byte, 1<<20)
+		all = all[:runtime.Stack(all, true)]
+		return !bytes.Contains(all, []byte("envd.processes.follow(")) && !bytes.Contains(all, []byte("envd.filesystem.WatchDir("))
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"agentrun.dev/api"
 	processpb "agentrun.dev/api/gen/e2b/process"
+	"agentrun.dev/api/gen/e2b/process/processconnect"
 	"agentrun.dev/serve/e2b/envd"
 )
 
@@ -463,5 +465,32 @@ func TestSlowFollower(t *testing.T) {
 	s.until("it has written more than anybody takes", func() bool { return s.run("cat /tmp/done").out == "done\n" })
 	if x.wait(); x.end != nil {
 		t.Error("it was told all")
+	}
+}
+
+// TestHTTP2 has the same over HTTP/2, where a stream that is cut off leaves the others alone.
+func TestHTTP2(t *testing.T) {
+	w := newWorld(t, envd.Options{})
+	srv := httptest.NewUnstartedServer(w.srv.Config.Handler)
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	first, second := w.sandbox(), w.sandbox()
+	for _, s := range []*sandbox{first, second} {
+		client := &http.Client{Transport: named{s.id, srv.Client().Transport}}
+		s.process = processconnect.NewProcessClient(client, srv.URL, connect.WithProtoJSON())
+	}
+	x, y := first.start(t.Context(), shell("sleep 1000")), second.start(t.Context(), shell("cat; echo ended"))
+	if _, err := w.control.EndSandbox(t.Context(), w.who, first.id); err != nil {
+		t.Fatal(err)
+	}
+	if x.wait(); x.end != nil || x.err == nil {
+		t.Errorf("%v, %v", x.end, x.err)
+	}
+	if y.wait(); y.out != "ended\n" || y.end.GetExitCode() != 0 || y.err != nil {
+		t.Errorf("%+v", y.told)
+	}
+	if z := second.run("exit 4"); z.end.GetExitCode() != 4 {
+		t.Errorf("%+v", z)
 	}
 }

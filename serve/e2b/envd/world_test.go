@@ -121,17 +121,20 @@ func (w *world) sandbox() *sandbox {
 }
 
 func (w *world) at(id string) *sandbox {
-	client := &http.Client{Transport: named{id}}
+	client := &http.Client{Transport: named{id, http.DefaultTransport}}
 	return &sandbox{world: w, id: id, process: processconnect.NewProcessClient(client, w.url, connect.WithProtoJSON()), files: filesystemconnect.NewFilesystemClient(client, w.url)}
 }
 
 // named adds the sandbox to requests.
-type named struct{ id string }
+type named struct {
+	id   string
+	next http.RoundTripper
+}
 
 func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set(sandboxHeader, n.id)
-	return http.DefaultTransport.RoundTrip(r)
+	return n.next.RoundTrip(r)
 }
 
 // do makes a request by hand, and returns its status, headers and body.
