@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -170,6 +171,36 @@ func TestPrompts(t *testing.T) {
 			if d, _ := p.(map[string]any)["description"].(string); d == "" && name != "ignore_case" {
 				t.Errorf("%s: %s isn't described", x.Name, name)
 			}
+		}
+	}
+}
+
+// TestDocument: the page for users names every tool, prompt and resource, as they are.
+func TestDocument(t *testing.T) {
+	page, err := os.ReadFile("../../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	m := w.http(rootKey, "")
+	tools, err := m.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{mcp.MetaError, "sandbox://ID/"}
+	for _, x := range tools.Tools {
+		names = append(names, x.Name)
+	}
+	prompts, err := m.ListPrompts(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range prompts.Prompts {
+		names = append(names, p.Name)
+	}
+	for _, n := range names {
+		if !strings.Contains(string(page), "`"+n) {
+			t.Errorf("docs/mcp.md doesn't name %s", n)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -143,7 +144,7 @@ func TestInspector(t *testing.T) {
 			cmd.Stderr = &stderr
 			out, err := cmd.Output()
 			var v map[string]any
-			if err != nil || json.Unmarshal(out, &v) != nil {
+			if json.Unmarshal(out, &v) != nil || (err != nil) != (v["isError"] == true) { // a result that is an error is one of the inspector's, too
 				t.Fatalf("%v\n%s\n%s", err, out, stderr.String())
 			}
 			return v
@@ -371,15 +372,43 @@ func TestRestart(t *testing.T) {
 	if words, failed := s.tool("exec", map[string]any{"command": "cat f"}); !failed || !strings.Contains(words, "Error: ") || !strings.Contains(words, "try again") {
 		t.Errorf("while there is no server: %v %s", failed, words)
 	}
-	again := harness.StartKind(t, harness.AgentRun, w.Data, "--listen", api)
+	w.again(api)
 	if words, failed := s.tool("exec", map[string]any{"command": "cat f"}); failed || !strings.HasPrefix(words, "kept\n") {
 		t.Errorf("after a restart: %v %s", failed, words)
 	}
-	_ = again
 	if status := w.post(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, session).status; status != http.StatusNotFound {
 		t.Errorf("a session of before the restart: %d", status)
 	}
 	w.session(initialize, "")
+}
+
+// again starts the server once more, at its old address over its old data.
+func (w *world) again(api string) {
+	w.t.Helper()
+	cmd := exec.Command(harness.Binary(w.t), "up", "--data", filepath.Join(w.Data, "store"), "--listen", api, "--s3-listen", "127.0.0.1:0")
+	cmd.Env = append(w.ClientEnv(w.home), "AGENTRUN_ACCESS_KEY_ID="+w.AccessKey, "AGENTRUN_SECRET_ACCESS_KEY="+w.SecretKey)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil || w.t.Failed() {
+			w.t.Errorf("the server after the restart: %v\n%s", err, output.String())
+		}
+	})
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if resp, err := http.Get("http://" + api + "/readyz"); err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			w.t.Fatal("the server didn't start again")
+		}
+	}
 }
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
