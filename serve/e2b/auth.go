@@ -103,8 +103,8 @@ func (h *Handler) open(r *request, sb *api.Sandbox) bool {
 	case !o.ours: // made by AgentRun's own API, which promises no such thing
 		return false
 	case r.target.port == envdPort:
-		return o.insecure
-	case o.closed:
+		return o.Insecure
+	case o.Closed:
 		return subtle.ConstantTimeCompare([]byte(r.Header.Get(trafficHeader)), []byte(h.trafficToken(sb.ID))) == 1
 	}
 	return true
@@ -176,7 +176,7 @@ func (h *Handler) signer(r *request, fits func(*api.Sandbox, *api.Principal) boo
 		}
 		list = append(list, sb)
 	} else {
-		list = h.Control.Glances(func(sb *api.Sandbox) bool { return optionsOf(sb).ours })
+		list = h.Control.Glances(func(sb *api.Sandbox) bool { return made(sb) })
 	}
 	// A token has its principal's role, or where a key was limited, a lesser one, which is looked for last.
 	for _, limited := range []bool{false, true} {
@@ -204,7 +204,7 @@ func (h *Handler) signer(r *request, fits func(*api.Sandbox, *api.Principal) boo
 
 // holders are those who may have been told tokens for a sandbox.
 func (h *Handler) holders(sb *api.Sandbox) []string {
-	return append([]string{sb.Owner}, optionsOf(sb).guests...)
+	return append([]string{sb.Owner}, optionsOf(sb).Guests...)
 }
 
 // running finds a sandbox that hasn't ended, for whoever asks.
@@ -236,7 +236,7 @@ func (h *Handler) serveInside(w http.ResponseWriter, r *request) error {
 	case interpreterPort:
 		next = h.interpreter
 	default:
-		if sb := h.Control.Glance(r.target.sandbox); r.target.byHost && (sb == nil || !optionsOf(sb).ours) {
+		if sb := h.Control.Glance(r.target.sandbox); r.target.byHost && (sb == nil || !made(sb)) {
 			h.Next.ServeHTTP(w, r.Request) // AgentRun's own way to ports, which asks for a key
 			return nil
 		}
@@ -255,7 +255,9 @@ func (h *Handler) serveInside(w http.ResponseWriter, r *request) error {
 	if next == nil {
 		return errs.Msg(errs.Unsupported, "connect", "", "nothing answers at port "+strconv.Itoa(r.target.port))
 	}
-	hr := r.Request.WithContext(context.WithValue(r.Context(), insideKey{}, r))
+	ctx, done := h.active.begin(r.Context(), sb.ID)
+	defer done()
+	hr := r.Request.WithContext(context.WithValue(ctx, insideKey{}, r))
 	if r.target.port != envdPort && r.target.port != interpreterPort {
 		hr = h.asPort(hr, r.target, sb.ID)
 	}

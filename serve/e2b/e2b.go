@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"agentrun.dev/access"
+	"agentrun.dev/bucket"
 	"agentrun.dev/control"
 	"agentrun.dev/errs"
 )
@@ -53,6 +54,7 @@ type Options struct {
 	Control *control.Control
 	Guard   *access.Guard
 	Keys    *access.Keys
+	Store   *bucket.Store // of volumes, and of files that templates are built with; nil: there are none
 	// Domain is what follows "{port}-{id}." and "api." in host names, with the port where that isn't 443, as clients are told. Empty: there are no
 	// such names.
 	Domain string
@@ -71,6 +73,10 @@ type Handler struct {
 	host   string // Domain without its port, in lower case
 	tokens *access.Tokens
 	table  []route
+	active active
+	builds askedBuilds
+	// labelling is held while the labels of a template are changed: they are read first.
+	labelling sync.Mutex
 	// What answers inside of a sandbox.
 	envd, interpreter, ports http.Handler
 }

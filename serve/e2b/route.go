@@ -21,13 +21,70 @@ type route struct {
 func (h *Handler) routes() []route {
 	get := func(path string, do handler) route { return route{method: http.MethodGet, path: path, do: do} }
 	post := func(path string, do handler) route { return route{method: http.MethodPost, path: path, do: do} }
+	put := func(path string, do handler) route { return route{method: http.MethodPut, path: path, do: do} }
+	patch := func(path string, do handler) route { return route{method: http.MethodPatch, path: path, do: do} }
 	del := func(path string, do handler) route { return route{method: http.MethodDelete, path: path, do: do} }
-	_ = post
+	once := func(rt route) route { rt.once, rt.secret = true, true; return rt } // their answers have tokens in them
+	open := func(rt route) route { rt.open = true; return rt }
 	return []route{
-		{method: http.MethodPost, path: "/sandboxes", do: h.create, once: true, secret: true},
-		{method: http.MethodPost, path: "/v2/sandboxes", do: h.create, once: true, secret: true},
+		open(get("/health", h.healthy)),
+		get("/teams", h.teams),
+
+		get("/sandboxes", h.listRunning),
+		once(post("/sandboxes", h.create)),
+		get("/v2/sandboxes", h.list),
+		once(post("/v2/sandboxes", h.create)),
+		get("/sandboxes/metrics", h.manyMetrics),
 		get("/sandboxes/{id}", h.info),
 		del("/sandboxes/{id}", h.kill),
+		post("/sandboxes/{id}/connect", h.connect),
+		post("/v2/sandboxes/{id}/connect", h.connect),
+		post("/sandboxes/{id}/resume", h.resume),
+		post("/sandboxes/{id}/pause", h.pause),
+		post("/sandboxes/{id}/timeout", h.setTimeout),
+		post("/sandboxes/{id}/refreshes", h.refresh),
+		once(post("/sandboxes/{id}/fork", h.fork)),
+		once(post("/sandboxes/{id}/snapshots", h.takeSnapshot)),
+		put("/sandboxes/{id}/network", h.changeNetwork),
+		get("/sandboxes/{id}/metrics", h.metrics),
+		get("/sandboxes/{id}/logs", h.logs),
+		get("/v2/sandboxes/{id}/logs", h.logs),
+		get("/snapshots", h.snapshots),
+
+		get("/templates", h.templates),
+		get("/v2/templates", h.templates),
+		once(post("/v3/templates", h.requestBuild)),
+		get("/templates/aliases/{id}", h.alias),
+		post("/templates/tags", h.assignTags),
+		del("/templates/tags", h.removeTags),
+		get("/templates/{id}", h.templateInfo),
+		del("/templates/{id}", h.deleteTemplate),
+		patch("/templates/{id}", h.updateTemplate),
+		patch("/v2/templates/{id}", h.updateTemplate),
+		get("/templates/{id}/tags", h.tags),
+		get("/templates/{id}/files/{hash}", h.fileLink),
+		open(put("/templates/{id}/files/{hash}", h.putFiles)),
+		post("/v2/templates/{id}/builds/{build}", h.startBuild),
+		get("/templates/{id}/builds/{build}/status", h.statusOfBuild),
+		get("/templates/{id}/builds/{build}/logs", h.logsOfBuild),
+
+		get("/volumes", h.volumes),
+		once(post("/volumes", h.makeVolume)),
+		get("/volumes/{id}", h.volumeInfo),
+		del("/volumes/{id}", h.dropVolume),
+		open(get("/volumecontent/{id}/dir", h.volumeList)),
+		open(post("/volumecontent/{id}/dir", h.volumeMkdir)),
+		open(get("/volumecontent/{id}/path", h.volumeStat)),
+		open(patch("/volumecontent/{id}/path", h.volumeChange)),
+		open(del("/volumecontent/{id}/path", h.volumeRemove)),
+		open(get("/volumecontent/{id}/file", h.volumeRead)),
+		open(put("/volumecontent/{id}/file", h.volumeWrite)),
+
+		get("/secrets", h.secrets),
+		once(post("/secrets", h.makeSecret)),
+		get("/secrets/{id}", h.secretInfo),
+		post("/secrets/{id}", h.changeSecret),
+		del("/secrets/{id}", h.dropSecret),
 	}
 }
 

@@ -1,0 +1,102 @@
+package e2b
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"agentrun.dev/access"
+	"agentrun.dev/api"
+	"agentrun.dev/control"
+	"agentrun.dev/engine"
+	"agentrun.dev/errs"
+)
+
+// measured are the measurements of a sandbox, oldest first; none of one that sleeps.
+func (h *Handler) measured(r *request, sb *api.Sandbox, s size) ([]metric, error) {
+	if asleep(sb) {
+		return nil, nil
+	}
+	u, err := h.Control.SandboxUsage(r.Context(), r.who, sb.ID)
+	if err != nil {
+		return nil, err
+	}
+	m := metric{Timestamp: h.Now().UTC(), CPUCount: s.cpus, MemTotal: s.memory << 20, DiskTotal: s.disk << 20}
+	m.TimestampUnix = m.Timestamp.Unix()
+	m.MemUsed, m.DiskUsed = min(u.Memory, m.MemTotal), min(u.Storage, m.DiskTotal)
+	if u.Seconds > 0 {
+		m.CPUUsedPct = 100 * u.CPUSeconds / u.Seconds
+	}
+	return []metric{m}, nil
+}
+
+// changeNetwork answers PUT /sandboxes/{id}/network: what isn't said is as the template has it.
+func (h *Handler) changeNetwork(w http.ResponseWriter, r *request) error {
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	n, err := readNetwork(body)
+	if err != nil {
+		return err
+	}
+	sb, err := h.live(r)
+	if err != nil {
+		return err
+	}
+	return h.setNetwork(w, r, sb, n)
+}
+
+func (h *Handler) setNetwork(http.ResponseWriter, *request, *api.Sandbox, *network) error {
+	return errs.Msg(errs.Unsupported, "change network", "", "this server can't change the network of a sandbox that runs")
+}
+
+// begin starts what a template's start command is, and waits until it is ready.
+func (h *Handler) begin(r *request, sb *api.Sandbox) error {
+	u, err := h.Control.Use(r.Context(), r.who, sb.ID, access.SandboxExec)
+	if err != nil {
+		return err
+	}
+	defer u.Close()
+	if _, err := u.Exec(context.WithoutCancel(r.Context()), engine.Cmd{Args: []string{"bash", "-c", "setsid bash " + startFile + " </dev/null >/tmp/e2b-start.log 2>&1 &"}, Root: true, Keep: true}); err != nil {
+		return err
+	}
+	ready := until(r.Context(), time.Minute, func() bool {
+		p, err := u.Exec(r.Context(), engine.Cmd{Args: []string{"bash", "-c", "[ ! -e " + readyFile + " ] || exec bash " + readyFile}, Root: true})
+		if err != nil {
+			return false
+		}
+		status, err := p.Wait(r.Context())
+		return err == nil && status == 0
+	})
+	if !ready {
+		return errs.Msg(errs.Unavailable, "create sandbox", sb.ID, "its start command didn't get ready within a minute")
+	}
+	return nil
+}
+
+// Defaults are as whom commands of a sandbox run and where they begin, as its template has it.
+func Defaults(u *control.Session) (user, dir string) {
+	o := optionsOf(&u.Sandbox)
+	return o.User, o.Dir
+}
+
+// BaseTemplates are the templates that the SDKs ask for where a program names none.
+func BaseTemplates() map[string]api.TemplateSpec {
+	base := api.TemplateSpec{Dir: homeDir, Network: api.NetworkPolicy{Egress: "allow"}}
+	code := base
+	code.Language = api.Python
+	return map[string]api.TemplateSpec{"base": base, "code-interpreter-v1": code}
+}
+
+// Prepare makes the templates that aren't there yet; one that somebody has changed, or that was deleted and made anew, stays as it is.
+func (h *Handler) Prepare(ctx context.Context) error {
+	who := access.System("prepare e2b")
+	for name, spec := range BaseTemplates() {
+		_, err := h.Control.CreateTemplate(ctx, who, api.CreateTemplate{Name: name, Spec: spec})
+		if err != nil && !errs.Is(err, errs.Exists) {
+			return err
+		}
+	}
+	return nil
+}
