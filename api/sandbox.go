@@ -27,7 +27,7 @@ const (
 // repeated within 24 hours is answered as the first was.
 type CreateSandbox struct {
 	Name         string            `json:"name,omitempty"`
-	Template     string            `json:"template,omitempty"`
+	Template     string            `json:"template,omitempty"` // or NAME@VERSION; else its newest version that is built
 	Pool         string            `json:"pool,omitempty"`
 	Snapshot     string            `json:"snapshot,omitempty"`    // id of a SandboxSnapshot
 	Reservation  string            `json:"reservation,omitempty"` // id of a Reservation of the pool

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"agentrun.dev/access"
@@ -129,12 +131,19 @@ func (c *Control) source(ctx context.Context, who *access.Caller, o *order) erro
 			o.volumes = append(o.volumes, v)
 		}
 	default:
-		h := c.head(s.Template)
+		if name, text, ok := strings.Cut(s.Template, "@"); ok {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 {
+				return invalid(o.op, short(s.Template), "want a template's name, or NAME@VERSION")
+			}
+			template, version = name, n
+		}
+		h := c.head(template)
 		owner := ""
 		if h != nil {
 			owner = h.Owner
 		}
-		if err := c.allow(ctx, who, access.TemplateGet, templateThing(s.Template, owner)); err != nil {
+		if err := c.allow(ctx, who, access.TemplateGet, templateThing(template, owner)); err != nil {
 			return err
 		}
 	}

@@ -169,4 +169,6 @@ func (h *Handler) findSnapshot(r *request, called string) (*api.SandboxSnapshot,
 }
 
 // wholeSnapshot asks for a snapshot with everything in it.
-func wholeSnapshot(name string) api.TakeSandboxSnapshot { return api.TakeSandboxSnapshot{Name: name} }
+func wholeSnapshot(name string) api.TakeSandboxSnapshot {
+	return api.TakeSandboxSnapshot{Name: name, Memory: true}
+}

@@ -13,7 +13,6 @@ type route struct {
 	method, path string // segments in braces are variables
 	do           handler
 	once         bool // it takes an Idempotency-Key
-	secret       bool // its answer has a secret in it
 	open         bool // for anybody, or for whom it finds out itself
 }
 
@@ -24,7 +23,7 @@ func (h *Handler) routes() []route {
 	put := func(path string, do handler) route { return route{method: http.MethodPut, path: path, do: do} }
 	patch := func(path string, do handler) route { return route{method: http.MethodPatch, path: path, do: do} }
 	del := func(path string, do handler) route { return route{method: http.MethodDelete, path: path, do: do} }
-	once := func(rt route) route { rt.once, rt.secret = true, true; return rt } // their answers have tokens in them
+	once := func(rt route) route { rt.once = true; return rt }
 	open := func(rt route) route { rt.open = true; return rt }
 	return []route{
 		open(get("/health", h.healthy)),
@@ -110,6 +109,9 @@ func (h *Handler) serveControl(w http.ResponseWriter, r *request) error {
 		return errs.Msg(errs.NotFound, "unknown call", call, served)
 	}
 	r.route, r.vars = rt, vars
+	if rt.once && len(r.Header.Values("Idempotency-Key")) > 0 {
+		return h.once(w, r)
+	}
 	return rt.do(w, r)
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,11 +14,14 @@ import (
 )
 
 // openE2B serves E2B's protocol at the API's address, beside whatever else is there.
-func (s *Server) openE2B(c *Config, keys *access.Keys, m *metrics.Metrics, next http.Handler, log *slog.Logger) (http.Handler, error) {
-	h, err := e2b.New(e2b.Options{Control: s.control, Guard: s.guard, Keys: keys, Domain: c.e2bDomain(s.Endpoint), Next: next, Log: log,
+func (s *Server) openE2B(ctx context.Context, c *Config, keys *access.Keys, m *metrics.Metrics, next http.Handler, log *slog.Logger) (http.Handler, error) {
+	h, err := e2b.New(e2b.Options{Control: s.control, Guard: s.guard, Keys: keys, Store: s.store.Store, Domain: c.e2bDomain(s.Endpoint), Next: next, Log: log,
 		Ports: func(host string, dial func(*http.Request, string, int) (net.Conn, error)) http.Handler {
 			return proxy.New(proxy.Options{Dial: dial, Host: host, Log: log})
 		}})
+	if err == nil {
+		err = h.Prepare(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

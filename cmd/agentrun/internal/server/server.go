@@ -206,7 +206,7 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 		_, _ = apiListener.Close(), s3Listener.Close()
 		return nil, err
 	}
-	if err = s.serve(&c, keys, apiListener, s3Listener); err != nil {
+	if err = s.serve(ctx, &c, keys, apiListener, s3Listener); err != nil {
 		_, _ = apiListener.Close(), s3Listener.Close()
 		return nil, errors.Join(err, s.closeService(ctx))
 	}
@@ -262,7 +262,7 @@ func reachable(l net.Listener) string {
 }
 
 // serve starts both servers.
-func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) error {
+func (s *Server) serve(ctx context.Context, c *Config, keys *access.Keys, api, s3l net.Listener) error {
 	log := c.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -290,7 +290,7 @@ func (s *Server) serve(c *Config, keys *access.Keys, api, s3l net.Listener) erro
 			return nil
 		},
 	})
-	apiHandler, err := s.openE2B(c, keys, m, restHandler, log)
+	apiHandler, err := s.openE2B(ctx, c, keys, m, restHandler, log)
 	if err != nil {
 		return err
 	}
