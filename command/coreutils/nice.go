@@ -132,7 +132,7 @@ func Stdbuf(t *tool.T) int {
 
 var chrootSpec = tool.Spec{
 	Usage: []string{"[OPTION] NEWROOT [COMMAND [ARG]...]"},
-	About: "Run COMMAND with root directory set to NEWROOT.  A sandbox doesn't allow it.",
+	About: "Run COMMAND with root directory set to NEWROOT.  A sandbox has one root: '/' is all that NEWROOT may be.",
 	Options: []getopt.Option{
 		{Long: "groups", Key: tool.KeyOwn, Arg: getopt.Required, Name: "G_LIST", Help: "specify supplementary groups as g1,g2,..,gN"},
 		{Long: "userspec", Key: tool.KeyOwn + 1, Arg: getopt.Required, Name: "USER:GROUP", Help: "specify user and group (ID or name) to use"},
@@ -141,12 +141,90 @@ var chrootSpec = tool.Spec{
 	Package: tool.Coreutils, Fail: 125, Order: getopt.POSIX,
 }
 
-// Chroot is denied: a sandbox has one root.
+// Chroot runs a command, perhaps as somebody else: a sandbox has one root, so that "/" is all that NEWROOT may be.
 func Chroot(t *tool.T) int {
-	_, args := t.Parse(&chrootSpec)
+	t.FailStatus(125)
+	opts, args := t.Parse(&chrootSpec)
 	if len(args) == 0 {
 		t.Missing(125)
 	}
-	t.Warn("cannot change root directory to %s: %s", tool.QuoteAF(args[0]), tool.Strerror(syscall.EPERM))
-	return 125
+	a, err := t.Stat(args[0])
+	top, topErr := t.Stat("/")
+	switch {
+	case err != nil:
+		t.Fatal(125, "cannot change root directory to %s: %s", tool.QuoteAF(args[0]), tool.Strerror(err))
+	case topErr != nil || a.Dev != top.Dev || a.Ino != top.Ino || t.Cred().UID != 0:
+		t.Fatal(125, "cannot change root directory to %s: %s", tool.QuoteAF(args[0]), tool.Strerror(syscall.EPERM))
+	}
+	cred, changed, stay := t.Cred(), false, false
+	for _, o := range opts {
+		switch o.Key {
+		case tool.KeyOwn:
+			cred.Groups, changed = chrootGroups(t, o.Arg), true
+		case tool.KeyOwn + 1:
+			cred.UID, cred.GID = chrootUser(t, o.Arg)
+			changed = true
+		case tool.KeyOwn + 2:
+			stay = true
+		}
+	}
+	if !stay {
+		if err := t.Chdir("/"); err != nil {
+			t.Fatal(125, "cannot chdir to root directory: %s", tool.Strerror(err))
+		}
+	}
+	if changed {
+		if err := t.SetCred(cred); err != nil {
+			t.Fatal(125, "failed to set user-ID: %s", tool.Strerror(err))
+		}
+	}
+	if len(args) == 1 {
+		shell := t.Getenv("SHELL")
+		if shell == "" {
+			shell = "/bin/sh"
+		}
+		args = append(args, shell, "-i")
+	}
+	return runCommand(t, args[1:], nil)
+}
+
+// chrootUser reads USER[:GROUP] or :GROUP; without a group it is the user's own.
+func chrootUser(t *tool.T, spec string) (uid, gid uint32) {
+	acc := t.Accounts()
+	cred := t.Cred()
+	uid, gid = cred.UID, cred.GID
+	user, group, hasGroup := strings.Cut(spec, ":")
+	if user != "" {
+		id, ok := acc.LookupUID(user)
+		if !ok {
+			t.Fatal(125, "invalid user")
+		}
+		if uid = id; !hasGroup {
+			if u := acc.UserByID(id); u != nil {
+				gid = u.GID
+			}
+		}
+	}
+	if group != "" {
+		id, ok := acc.LookupGID(group)
+		if !ok {
+			t.Fatal(125, "invalid group")
+		}
+		gid = id
+	}
+	return uid, gid
+}
+
+func chrootGroups(t *tool.T, list string) (out []uint32) {
+	for g := range strings.SplitSeq(list, ",") {
+		if g == "" {
+			continue
+		}
+		id, ok := t.Accounts().LookupGID(g)
+		if !ok {
+			t.Fatal(125, "invalid group %s", tool.Quote(g))
+		}
+		out = append(out, id)
+	}
+	return out
 }

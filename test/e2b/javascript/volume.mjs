@@ -90,7 +90,7 @@ group('volumes', (step) => {
 });
 
 group('secrets', (step) => {
-  const name = `SUITE_JS_${process.pid}`;
+  const name = `suite_js_${process.pid}`;
   let made;
   step('Secret.create', async () => {
     made = await Secret.create(name, 'first value', { metadata: { of: 'suite' } });
