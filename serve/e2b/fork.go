@@ -47,6 +47,7 @@ func (h *Handler) fork(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	lease.Wake = sb.Lease.Wake
 	// What can't be copied, such as a connection, is missing in the copies, as after a restart.
 	f, err := h.Control.ForkSandbox(r.Context(), r.who, sb.ID, api.ForkSandbox{Count: count, Lease: lease, Kill: true})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // absolute gives a lease E2B's meaning of time: it ends when it was said to, however much the sandbox is used.
-func absolute(l *api.Lease) { l.Extend = 1 }
+func absolute(l *api.Lease) { l.Mode = api.Fixed }
 
 // timeoutBody is the body of what sets a sandbox's time.
 type timeoutBody struct {
@@ -113,7 +113,7 @@ func (h *Handler) pause(w http.ResponseWriter, r *request) error {
 		}
 	}
 	h.active.end(sb.ID) // streams of commands and of files end with the sandbox that they came from
-	if _, err := h.Control.Hibernate(r.Context(), r.who, sb.ID); err != nil {
+	if _, err := h.Control.HibernateSandbox(r.Context(), r.who, sb.ID, api.HibernateSandbox{Force: true}); err != nil {
 		if errs.Is(err, errs.Conflict) { // a client would take it for "already"
 			err = errs.New(errs.Unavailable, "pause", sb.ID, err)
 		}
@@ -274,5 +274,6 @@ func until(ctx context.Context, limit time.Duration, ok func() bool) bool {
 
 // endIn makes a sandbox that runs end so many seconds from now.
 func (h *Handler) endIn(r *request, sb *api.Sandbox, seconds int64) error {
-	return h.extend(r, sb.ID, seconds)
+	_, err := h.Control.ExtendSandbox(r.Context(), r.who, sb.ID, api.Extend{Seconds: max(1, seconds), Exact: true})
+	return err
 }

@@ -95,26 +95,25 @@ func (n *network) kept() (json.RawMessage, error) {
 // denyOut says, and what neither names is allowed.
 func (n *network) policy(internet *bool) *api.NetworkPolicy {
 	deny := internet != nil && !*internet
-	var allow []string
+	var allow, except []string
 	for _, a := range n.AllowOut {
 		if isAll(a) {
 			a = "*"
 		}
 		allow = append(allow, strings.TrimSpace(a))
 	}
-	var except []string
 	for _, d := range n.DenyOut {
 		if isAll(d) {
 			deny = true
 		} else {
-			except = append(except, "!"+d)
+			except = append(except, d)
 		}
 	}
 	switch {
 	case deny:
 		return &api.NetworkPolicy{Allow: allow}
 	case len(except) > 0:
-		return &api.NetworkPolicy{Egress: "allow", Allow: append(allow, except...)}
+		return &api.NetworkPolicy{Egress: "allow", Allow: allow, Deny: except}
 	}
 	return nil
 }

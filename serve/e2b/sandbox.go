@@ -95,6 +95,9 @@ func (h *Handler) order(r *request, in *newSandbox) (_ *api.CreateSandbox, start
 	if o.Resume && (!in.AutoPause || o.DropMemory) {
 		return nil, false, errs.Msg(errs.Invalid, op, "autoResume", "it goes with autoPause that keeps the memory")
 	}
+	if lease.Wake = api.WakeOnResume; o.Resume {
+		lease.Wake = api.WakeOnUse
+	}
 	net, err := readNetwork(in.Network)
 	if err != nil {
 		return nil, false, err

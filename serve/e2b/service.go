@@ -47,8 +47,38 @@ func (h *Handler) changeNetwork(w http.ResponseWriter, r *request) error {
 	return h.setNetwork(w, r, sb, n)
 }
 
-func (h *Handler) setNetwork(http.ResponseWriter, *request, *api.Sandbox, *network) error {
-	return errs.Msg(errs.Unsupported, "change network", "", "this server can't change the network of a sandbox that runs")
+// setNetwork puts rules in force, and remembers them as they were said.
+func (h *Handler) setNetwork(w http.ResponseWriter, r *request, sb *api.Sandbox, n *network) error {
+	policy := n.policy(n.Internet)
+	if policy == nil {
+		t, err := h.Control.Template(r.Context(), r.who, sb.Template, sb.Version)
+		if err != nil {
+			return err
+		}
+		policy = &t.Spec.Network
+	}
+	change := api.ChangeSandbox{Network: policy}
+	o := optionsOf(sb)
+	if o.ours {
+		var err error
+		was, err := readNetwork(o.Network)
+		if err != nil {
+			return err
+		}
+		n.AllowPublicTraffic = was.AllowPublicTraffic // which an update leaves as it is
+		o.Internet = n.Internet
+		if o.Network, err = n.kept(); err != nil {
+			return err
+		}
+		if change.Labels, err = o.change(sb); err != nil {
+			return err
+		}
+	}
+	if _, err := h.Control.ChangeSandbox(r.Context(), r.who, sb.ID, change); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // begin starts what a template's start command is, and waits until it is ready.
