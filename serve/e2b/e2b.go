@@ -31,10 +31,11 @@ import (
 	"agentrun.dev/bucket"
 	"agentrun.dev/control"
 	"agentrun.dev/errs"
+	"agentrun.dev/serve/e2b/envd"
 )
 
 // EnvdVersion is what clients are told: they leave out what an older envd didn't have.
-const EnvdVersion = "0.6.4"
+const EnvdVersion = envd.Version
 
 // served is what the answer to an unknown call says.
 const served = "this server speaks the API of E2B's SDKs 2.45 to 2.63 (/sandboxes, /v2/sandboxes, /templates, /v2/templates, /v3/templates, " +
@@ -97,6 +98,7 @@ func New(o Options) (*Handler, error) {
 	}
 	h := &Handler{Options: o, host: hostname(o.Domain), tokens: o.Keys.Tokens("e2b envd")}
 	h.table = h.routes()
+	h.envd = envd.New(envd.Options{Use: h.use, Defaults: defaults, Log: o.Log})
 	if o.Ports != nil {
 		h.ports = o.Ports(h.portHost(), h.dial)
 	}

@@ -105,8 +105,8 @@ func (h *Handler) begin(r *request, sb *api.Sandbox) error {
 	return nil
 }
 
-// Defaults are as whom commands of a sandbox run and where they begin, as its template has it.
-func Defaults(u *control.Session) (user, dir string) {
+// defaults are as whom commands of a sandbox run and where they begin, as its template has it.
+func defaults(u *control.Session) (user, dir string) {
 	o := optionsOf(&u.Sandbox)
 	return o.User, o.Dir
 }
