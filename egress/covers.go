@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -53,7 +54,7 @@ func (p *Policy) free(r *rule, of *Policy) bool {
 }
 
 // covers reports whether a rule allows all that another does. "*" is public hosts only, so it covers names, whose addresses
-// are checked for that, and networks that lie in public space with both ends.
+// are checked for that, and networks of public addresses only.
 func (r *rule) covers(o *rule) bool {
 	if r.port != 0 && r.port != o.port {
 		return false
@@ -69,7 +70,30 @@ func (r *rule) covers(o *rule) bool {
 	case r.prefix.IsValid():
 		return r.prefix.Bits() <= o.prefix.Bits() && r.prefix.Contains(o.prefix.Addr())
 	case r.any:
-		return o.prefix.IsSingleIP() && Public(o.prefix.Addr())
+		return public(o.prefix)
 	}
 	return false
 }
+
+// public reports whether all addresses of a network are public: it lies apart from all that aren't.
+func public(n netip.Prefix) bool {
+	if !Public(n.Addr()) {
+		return false
+	}
+	for _, list := range [][]netip.Prefix{special, local} {
+		for _, p := range list {
+			if p.Overlaps(n) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// local are the networks that aren't public of which netip knows for single addresses.
+var local = func() (list []netip.Prefix) {
+	for _, s := range []string{"0.0.0.0/8", "10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "224.0.0.0/4", "fc00::/7", "fe80::/10", "ff00::/8"} {
+		list = append(list, netip.MustParsePrefix(s))
+	}
+	return list
+}()
