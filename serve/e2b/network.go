@@ -3,9 +3,11 @@ package e2b
 import (
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"agentrun.dev/api"
+	"agentrun.dev/egress"
 	"agentrun.dev/errs"
 )
 
@@ -116,4 +118,31 @@ func (n *network) policy(internet *bool) *api.NetworkPolicy {
 		return &api.NetworkPolicy{Egress: "allow", Allow: allow, Deny: except}
 	}
 	return nil
+}
+
+// narrow leaves out addresses that what a sandbox is made of can't reach: private ones, mostly. To name them is no fault, they stay out of
+// reach. A name that it mayn't connect to is the service's to refuse.
+func narrow(p *api.NetworkPolicy, of api.NetworkPolicy) {
+	if p == nil {
+		return
+	}
+	rules := of.Allow
+	if of.Egress == "allow" {
+		rules = append([]string{"*"}, rules...)
+	}
+	for _, d := range of.Deny {
+		rules = append(rules[:len(rules):len(rules)], "!"+d)
+	}
+	most, err := egress.Parse(rules)
+	if err != nil {
+		return
+	}
+	p.Allow = slices.DeleteFunc(p.Allow, func(a string) bool {
+		one, err := egress.Parse([]string{a})
+		if err != nil || !isAddress(a) {
+			return false
+		}
+		_, covered := most.Covers(one)
+		return !covered
+	})
 }

@@ -37,7 +37,8 @@ type options struct {
 	Dir        string            `json:"dir,omitempty"`  // where they begin
 	More       map[string]string `json:"more,omitempty"` // metadata that labels can't hold
 
-	start bool // of its template: it has a start command
+	start bool              // of its template: it has a start command
+	net   api.NetworkPolicy // of its template
 }
 
 // volumeMount is a volume's place in a sandbox.

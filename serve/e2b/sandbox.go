@@ -112,6 +112,7 @@ func (h *Handler) order(r *request, in *newSandbox) (_ *api.CreateSandbox, start
 	if out.Template, out.Snapshot, err = h.source(r, in.TemplateID, &o); err != nil {
 		return nil, false, err
 	}
+	narrow(out.Network, o.net)
 	if err := h.mount(r, in.VolumeMounts, out); err != nil {
 		return nil, false, err
 	}

@@ -49,18 +49,17 @@ func (h *Handler) changeNetwork(w http.ResponseWriter, r *request) error {
 
 // setNetwork puts rules in force, and remembers them as they were said.
 func (h *Handler) setNetwork(w http.ResponseWriter, r *request, sb *api.Sandbox, n *network) error {
+	t, err := h.Control.Template(r.Context(), r.who, sb.Template, sb.Version)
+	if err != nil {
+		return err
+	}
 	policy := n.policy(n.Internet)
-	if policy == nil {
-		t, err := h.Control.Template(r.Context(), r.who, sb.Template, sb.Version)
-		if err != nil {
-			return err
-		}
+	if narrow(policy, t.Spec.Network); policy == nil {
 		policy = &t.Spec.Network
 	}
 	change := api.ChangeSandbox{Network: policy}
 	o := optionsOf(sb)
 	if o.ours {
-		var err error
 		was, err := readNetwork(o.Network)
 		if err != nil {
 			return err

@@ -287,6 +287,7 @@ func (h *Handler) source(r *request, id string, o *options) (template, snapshot 
 	t, terr := h.Control.Template(r.Context(), r.who, c.name, 0)
 	if terr == nil {
 		o.User, o.Dir, o.start = t.Labels[labelUser], t.Labels[labelDir], t.Labels[labelStart] != ""
+		o.net = t.Spec.Network
 		if c.tag == "" {
 			return t.Name, "", nil
 		}
@@ -305,6 +306,9 @@ func (h *Handler) source(r *request, id string, o *options) (template, snapshot 
 	}
 	if s == nil {
 		return "", "", errs.Msg(errs.NotFound, "create sandbox", clip(id), "there is no template or snapshot of this name")
+	}
+	if t, err := h.Control.Template(r.Context(), r.who, s.Template, s.Version); err == nil {
+		o.User, o.Dir, o.net = t.Labels[labelUser], t.Labels[labelDir], t.Spec.Network
 	}
 	return "", s.ID, nil
 }
