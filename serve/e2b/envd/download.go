@@ -115,6 +115,9 @@ func empty(r io.Reader, back *io.ReadCloser) bool {
 	return false
 }
 
+// sendBuffer is how much of a file is sent at once.
+const sendBuffer = 256 << 10
+
 // send sends a file's content.
 func send(w io.Writer, content io.Reader, zipped bool, size, length int64) error {
 	if zipped {
@@ -131,7 +134,7 @@ func send(w io.Writer, content io.Reader, zipped bool, size, length int64) error
 		_, err := io.Copy(w, content)
 		return err
 	}
-	n, err := io.Copy(w, io.LimitReader(content, length)) // it may have grown
+	n, err := io.CopyBuffer(w, io.LimitReader(content, length), make([]byte, min(length+1, sendBuffer))) // it may have grown
 	if err == nil && n < length {
 		err = io.ErrUnexpectedEOF
 	}
