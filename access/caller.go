@@ -25,6 +25,8 @@ const (
 	PoolChange      Verb = "pool.change"
 	SnapshotGet     Verb = "snapshot.get"
 	SnapshotChange  Verb = "snapshot.change"
+	VolumeGet       Verb = "volume.get"
+	VolumeChange    Verb = "volume.change"
 	AgentGet        Verb = "agent.get"
 	AgentChange     Verb = "agent.change"
 	ConversationGet Verb = "conversation.get"
@@ -60,7 +62,7 @@ type Caller struct {
 // Thing is what a verb is about. Without an ID and an owner it is none in particular: what a list is of, or what is made for the caller.
 // With only an owner it is something to be made for that one.
 type Thing struct {
-	Kind       string // sandbox, template, pool, snapshot, agent, conversation, secret, principal, key, usage, event, node, mount, audit or bucket
+	Kind       string // sandbox, template, pool, snapshot, volume, agent, conversation, secret, principal, key, usage, event, node, mount, audit or bucket
 	ID         string
 	Called     string            // by the caller, where that isn't the ID: what errors say, as the ID of a thing that it mayn't see is none of its business
 	Owner      string            // principal; a principal and its usage are its own

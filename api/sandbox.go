@@ -35,6 +35,7 @@ type CreateSandbox struct {
 	Secrets      []SecretUse       `json:"secrets,omitempty"`
 	Lease        *Lease            `json:"lease,omitempty"`   // over the template's
 	Network      *NetworkPolicy    `json:"network,omitempty"` // at most what the template allows
+	Volumes      []VolumeMount     `json:"volumes,omitempty"`
 	Visibility   string            `json:"visibility,omitempty"`
 	Owner        string            `json:"owner,omitempty"` // another principal than the caller; for operators
 	Conversation string            `json:"conversation,omitempty"`

@@ -234,6 +234,26 @@ func (c *Client) SnapshotSandbox(ctx context.Context, id string, in api.TakeSand
 	return create[api.SandboxSnapshot](ctx, c, path("sandboxes", id, "snapshots"), in)
 }
 
+// CreateVolume makes a volume that outlives sandboxes.
+func (c *Client) CreateVolume(ctx context.Context, in api.CreateVolume) (*api.StoredVolume, error) {
+	return create[api.StoredVolume](ctx, c, path("volumes"), in)
+}
+
+// Volume describes a volume, by its id or name.
+func (c *Client) Volume(ctx context.Context, id string) (*api.StoredVolume, error) {
+	return get[api.StoredVolume](ctx, c, path("volumes", id), nil)
+}
+
+// Volumes lists volumes, oldest first.
+func (c *Client) Volumes(ctx context.Context, p Page) (*api.StoredVolumes, error) {
+	return get[api.StoredVolumes](ctx, c, path("volumes"), p.query(nil))
+}
+
+// DeleteVolume deletes a volume with what it holds.
+func (c *Client) DeleteVolume(ctx context.Context, id string) error {
+	return c.delete(ctx, path("volumes", id))
+}
+
 // SandboxCredentials makes S3 keys for the buckets of one sandbox.
 func (c *Client) SandboxCredentials(ctx context.Context, id string) (*api.Credentials, error) {
 	return create[api.Credentials](ctx, c, path("sandboxes", id, "credentials"), struct{}{})

@@ -56,6 +56,7 @@ type Control struct {
 	claims        *table[claim]
 	forks         *table[fork]
 	snapshots     *table[snapshot]
+	volumes       *table[stored]
 	agents        *table[api.Agent]
 	conversations *table[conversation]
 	nodes         *table[nodeRecord]
@@ -69,7 +70,8 @@ type Control struct {
 
 	peersMu              sync.RWMutex
 	peers                map[string]*peer
-	usageMu              sync.Mutex // one change of totals at a time
+	usageMu              sync.Mutex   // one change of totals at a time
+	volumesMu            sync.RWMutex // held while volumes get mounted, alone while one goes
 	admitMu              sync.Mutex
 	admitted, admittedTo map[string]int // sandboxes that are being made, by owner and by pool
 
@@ -97,7 +99,7 @@ func Open(ctx context.Context, o Options) (*Control, error) {
 		o: o, clock: newClock(o.Now), index: newIndex(),
 		heads: newTable[head](kindTemplate), versions: newTable[api.Template](kindVersion), pools: newTable[pool](kindPool),
 		reservations: newTable[reservation](kindReservation), claims: newTable[claim](kindClaim), forks: newTable[fork](kindFork),
-		snapshots: newTable[snapshot](kindSnapshot), agents: newTable[api.Agent](kindAgent),
+		snapshots: newTable[snapshot](kindSnapshot), volumes: newTable[stored](kindVolume), agents: newTable[api.Agent](kindAgent),
 		conversations: newTable[conversation](kindConversation), nodes: newTable[nodeRecord](kindNode), mounts: newTable[api.Mounts](kindMounts),
 		totals: newTable[total](kindTotal), aliases: newTable[alias](kindAlias),
 		builds: newBuilder(), requests: newRequests(), filler: newFiller(),
@@ -117,7 +119,7 @@ func Open(ctx context.Context, o Options) (*Control, error) {
 func (c *Control) load(ctx context.Context) error {
 	for _, t := range []interface {
 		load(context.Context, kv.Store) error
-	}{c.heads, c.versions, c.pools, c.reservations, c.claims, c.forks, c.snapshots, c.agents, c.conversations, c.nodes, c.mounts, c.totals, c.aliases} {
+	}{c.heads, c.versions, c.pools, c.reservations, c.claims, c.forks, c.snapshots, c.volumes, c.agents, c.conversations, c.nodes, c.mounts, c.totals, c.aliases} {
 		if err := t.load(ctx, c.o.KV); err != nil {
 			return err
 		}

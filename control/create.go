@@ -27,6 +27,7 @@ type order struct {
 	env      *environment
 	volumes  []volume.Spec // of a snapshot of files
 	from     *snapshot     // with memory
+	mounts   []volume.Spec // volumes that are there by themselves
 	template *api.Template // that its image is of
 	pool     *pool
 	// also adds records to the transition that makes the sandbox somebody's.
@@ -80,7 +81,7 @@ func (c *Control) order(ctx context.Context, who *access.Caller, op string, s ap
 	if len(s.Conversation) > maxText {
 		return nil, invalid(op, "conversation", "more than %d bytes", maxText)
 	}
-	if err := errorsFirst(checkEnv(op, s.Env), checkSecrets(op, s.Secrets), checkLease(op, s.Lease), checkVisibility(op, s.Visibility), checkLabels(op, s.Labels)); err != nil {
+	if err := errorsFirst(checkEnv(op, s.Env), checkSecrets(op, s.Secrets), checkLease(op, s.Lease), checkVisibility(op, s.Visibility), checkLabels(op, s.Labels), checkMounts(op, s.Volumes)); err != nil {
 		return nil, err
 	}
 	if s.Network != nil {
@@ -93,6 +94,15 @@ func (c *Control) order(ctx context.Context, who *access.Caller, op string, s ap
 	}
 	if s.Network != nil {
 		if err := within(op, *s.Network, o.template.Spec.Network); err != nil {
+			return nil, err
+		}
+	}
+	if len(s.Volumes) > 0 {
+		has, err := c.mountsFor(ctx, o.owner, o.template)
+		if err != nil {
+			return nil, err
+		}
+		if o.mounts, err = c.volumesFor(ctx, who, o, has); err != nil {
 			return nil, err
 		}
 	}
@@ -251,6 +261,7 @@ func (c *Control) fill(ctx context.Context, r *record, o *order, now time.Time) 
 	if r.Mounts, err = c.mountsFor(ctx, o.owner, o.template); err != nil {
 		return err
 	}
+	r.Mounts = append(r.Mounts, o.mounts...)
 	r.State, r.Name, r.Owner, r.Visibility = api.StateRunning, o.req.Name, o.owner, cmp.Or(o.req.Visibility, api.Private)
 	r.Labels, r.Claim, r.Sandbox.Claimed = o.req.Labels, o.claim, now
 	r.Lease = fullLease(o.template.Spec.Lease, o.req.Lease)
@@ -316,7 +327,7 @@ func (c *Control) claimWarm(ctx context.Context, b *box, o *order) (again bool, 
 		activation = time.Since(start)
 		activated <- err
 	}()
-	err = c.commit(ctx, t)
+	err = c.commitMounted(ctx, t, r)
 	recorded := time.Since(start)
 	if err == nil {
 		o.admitted()
@@ -398,7 +409,7 @@ func (c *Control) startRecord(ctx context.Context, r *record, s node.Start, also
 	if r.claimed() {
 		t.event(r.event(api.EventCreated, ""))
 	}
-	if err := c.commit(ctx, t); err != nil {
+	if err := c.commitMounted(ctx, t, r); err != nil {
 		return nil, err
 	}
 	actx, cancel := act(ctx)

@@ -10,6 +10,8 @@ import (
 
 	"agentrun.dev/access"
 	"agentrun.dev/api"
+	blobs "agentrun.dev/blob/memory"
+	"agentrun.dev/bucket"
 	"agentrun.dev/control/controltest"
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
@@ -73,6 +75,7 @@ type lab struct {
 	}
 	ctx   context.Context
 	store kv.Store
+	disk  *bucket.Store
 	guard *access.Guard
 	keys  *access.Keys
 	hosts []*controltest.Host
@@ -84,13 +87,24 @@ type lab struct {
 func newLab(t *testing.T, nodes int) *lab {
 	store := memory.New()
 	g, keys := guard(t, memory.New()) // its commits are no steps
-	l := &lab{t: t, ctx: t.Context(), store: store, guard: g, keys: keys}
+	l := &lab{t: t, ctx: t.Context(), store: store, disk: disk(t), guard: g, keys: keys}
 	for i := range nodes {
 		l.names = append(l.names, fmt.Sprintf("node-%d", i))
 		l.hosts = append(l.hosts, controltest.New(l.names[i], 0))
 	}
 	l.reopen()
 	return l
+}
+
+// disk is a store of buckets, that nothing kills.
+func disk(t *testing.T) *bucket.Store {
+	t.Helper()
+	s, err := bucket.Open(t.Context(), bucket.Options{KV: memory.New(), Blobs: blobs.New(blobs.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
 }
 
 // reopen opens a new service over what the former one left, as Start does, without loops.
@@ -101,7 +115,7 @@ func (l *lab) reopen() {
 	for _, h := range l.hosts {
 		h.Hook = nil
 	}
-	c, err := Open(l.ctx, Options{KV: mortal{l.store, k}, Guard: l.guard, Keys: l.keys})
+	c, err := Open(l.ctx, Options{KV: mortal{l.store, k}, Store: l.disk, Guard: l.guard, Keys: l.keys})
 	if err != nil {
 		l.t.Fatalf("open: %v", err)
 	}
@@ -132,6 +146,7 @@ func (l *lab) settle() {
 		}
 		l.mendForks(l.ctx)
 		l.mendSnapshots(l.ctx)
+		l.mendVolumes(l.ctx)
 	}
 }
 
@@ -448,6 +463,54 @@ func TestKill(t *testing.T) {
 			}
 			return l.shots()
 		}},
+		"create volume": {nil, func(l *lab) error {
+			_, err := l.CreateVolume(l.ctx, admin, api.CreateVolume{Name: "v"})
+			return err
+		}, func(l *lab, err error) string {
+			if _, ferr := l.Volume(l.ctx, admin, "v"); err == nil && ferr != nil {
+				return "it was acknowledged, and is lost"
+			} else if ferr != nil { // the name is free
+				if _, err := l.CreateVolume(l.ctx, admin, api.CreateVolume{Name: "v"}); err != nil {
+					return err.Error()
+				}
+			}
+			return l.stored()
+		}},
+		"delete volume": {func(l *lab) error {
+			_, err := l.CreateVolume(l.ctx, admin, api.CreateVolume{Name: "v"})
+			return err
+		}, func(l *lab) error {
+			return l.DeleteVolume(l.ctx, admin, "v")
+		}, func(l *lab, err error) string {
+			if _, ferr := l.Volume(l.ctx, admin, "v"); err == nil && ferr == nil {
+				return "it is there still"
+			}
+			return l.stored()
+		}},
+		"claim with a volume": {func(l *lab) error {
+			_, err := l.CreateVolume(l.ctx, admin, api.CreateVolume{Name: "v"})
+			return err
+		}, func(l *lab) error {
+			_, err := l.CreateSandbox(l.ctx, admin, api.CreateSandbox{Pool: "p", Name: "base", Volumes: []api.VolumeMount{{Volume: "v", Path: "/data"}}})
+			return err
+		}, func(l *lab, err error) string {
+			v, ferr := l.Volume(l.ctx, admin, "v")
+			if ferr != nil {
+				return ferr.Error()
+			}
+			s, ferr := l.Sandbox(l.ctx, admin, "base")
+			if err == nil && ferr != nil {
+				return "it was acknowledged, and is lost"
+			}
+			if ferr != nil {
+				return ""
+			}
+			has := l.hosts[0].Sandboxes()[s.ID].Claim.Volumes
+			if len(has) != 1 || has[0].Bucket != v.Bucket || !slices.Equal(v.Sandboxes, []string{s.ID}) {
+				return fmt.Sprintf("mounted: %+v by %v", has, v.Sandboxes)
+			}
+			return ""
+		}},
 		"fill": {nil, func(l *lab) error {
 			if _, err := l.PutPool(l.ctx, admin, "p", api.PoolSpec{Template: "p", Replicas: 4}); err != nil {
 				return err
@@ -592,4 +655,31 @@ func (l *lab) shots() string {
 		return fmt.Sprintf("missing: %v", want)
 	}
 	return ""
+}
+
+// stored says what is wrong with volumes: there are the buckets of those that are recorded, and no others.
+func (l *lab) stored() string {
+	want := map[string]bool{}
+	l.volumes.all(func(_ string, v *stored) bool {
+		if v.Pending || v.Gone {
+			l.t.Errorf("the volume %s is half there", v.ID)
+		}
+		want[v.Bucket] = true
+		return true
+	})
+	wrong := ""
+	err := l.disk.List(l.ctx, func(i *bucket.Info) error {
+		if storedID(i.Name) != "" && !want[i.Name] {
+			wrong = i.Name + " is left"
+		}
+		delete(want, i.Name)
+		return nil
+	})
+	if err != nil {
+		return err.Error()
+	}
+	if len(want) > 0 {
+		return fmt.Sprintf("missing: %v", want)
+	}
+	return wrong
 }

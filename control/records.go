@@ -29,6 +29,7 @@ const (
 	kindClaim        = 'c'
 	kindFork         = 'f'
 	kindSnapshot     = 'S'
+	kindVolume       = 'V'
 	kindAgent        = 'g'
 	kindConversation = 'C'
 	kindEvent        = 'E' // sequence

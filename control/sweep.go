@@ -18,6 +18,7 @@ func (c *Control) runSweeps(ctx context.Context) {
 	quick := time.NewTicker(time.Second)
 	defer quick.Stop()
 	c.mendSnapshots(ctx)
+	c.mendVolumes(ctx)
 	c.mendForks(ctx)
 	for {
 		select {
@@ -34,6 +35,7 @@ func (c *Control) runSweeps(ctx context.Context) {
 func (c *Control) sweep(ctx context.Context) {
 	c.endChats(ctx)
 	c.mendSnapshots(ctx)
+	c.mendVolumes(ctx)
 	for what, f := range map[string]func(context.Context) error{"sandboxes": c.forgetEnded, "events": c.forgetEvents, "requests": c.forgetOnces, "forks": c.forgetForks} {
 		if err := f(ctx); err != nil && ctx.Err() == nil {
 			c.o.Log.Warn("forget "+what, "err", err)

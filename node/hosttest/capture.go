@@ -108,3 +108,36 @@ func testCapture(t *tester) {
 		t.Error(err)
 	}
 }
+
+// testShared: two sandboxes that mount the same bucket see one another's writes, as they are made.
+func testShared(t *tester) {
+	_, err := t.Store.Create(ctx, "ours", bucket.CreateOptions{})
+	t.ok(err)
+	image := t.build(node.Build{})
+	one, two := t.id(), t.id()
+	mount := []volume.Spec{{Name: "volume-1", Path: "/mnt/ours", Bucket: "ours", Policy: volume.Share}}
+	_, err = t.Host.Start(ctx, node.Start{ID: one, Epoch: 1, Image: image, Claim: &node.Claim{Volumes: mount}})
+	t.ok(err)
+	_, err = t.Host.Start(ctx, node.Start{ID: two, Epoch: 1, Image: image})
+	t.ok(err)
+	mount[0].Path = "/data"
+	t.ok(t.Host.Claim(ctx, two, 1, node.Claim{Volumes: mount}))
+	t.sh(one, "cd /mnt/ours; echo 1 > a; mkdir d; echo x > d/x", "")
+	t.sh(two, "cd /data; cat a d/x; echo 2 > a; rm -r d; echo mine > b", "1\nx\n")
+	t.sh(one, "cd /mnt/ours; cat a b; ls; echo more >> b", "2\nmine\na\nb\n")
+	_, err = t.Host.Fork(ctx, two, node.Fork{IDs: []string{"child"}, Epoch: 1, Claims: []node.Claim{{Volumes: mount}}})
+	t.ok(err)
+	t.sh("child", "cat /data/b; echo child > /data/c", "mine\nmore\n")
+	t.ok(t.Host.Hibernate(ctx, one, false))
+	t.sh(two, "echo while > /data/w; cat /data/c", "child\n")
+	_, err = t.Host.Wake(ctx, one, 2, node.Claim{Volumes: []volume.Spec{{Name: "volume-1", Path: "/mnt/ours", Bucket: "ours", Policy: volume.Share}}})
+	t.ok(err)
+	t.sh(one, "cat /mnt/ours/w /mnt/ours/c", "while\nchild\n")
+	for _, id := range []string{one, two, "child"} {
+		t.ok(t.Host.End(ctx, id))
+	}
+	if _, err := t.Store.Info(ctx, "ours"); err != nil {
+		t.Error(err)
+	}
+	t.sh(t.start(image), "ls /mnt /data 2>/dev/null; true", "")
+}

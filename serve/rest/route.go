@@ -287,6 +287,8 @@ func location(v any) string {
 		return at("sandboxes", v.ID)
 	case *api.Fork:
 		return at("forks", v.Name)
+	case *api.StoredVolume:
+		return at("volumes", v.ID)
 	case *api.SandboxSnapshot:
 		return at("snapshots", v.ID)
 	case *api.Principal:
