@@ -59,14 +59,14 @@ func (h *Handler) metrics(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	list, err := h.measured(r, sb, (&sizes{h: h, r: r}).of(sb))
+	if !end.IsZero() {
+		end = end.Add(time.Second - 1) // which the client cut off
+	}
+	list, err := h.measured(r, sb, (&sizes{h: h, r: r}).of(sb), start, end)
 	if err != nil {
 		return err
 	}
-	list = slices.DeleteFunc(list, func(m metric) bool {
-		return !start.IsZero() && m.Timestamp.Before(start) || !end.IsZero() && m.Timestamp.After(end.Add(time.Second))
-	})
-	writeJSON(w, http.StatusOK, append([]metric{}, list...))
+	writeJSON(w, http.StatusOK, list)
 	return nil
 }
 
@@ -89,7 +89,7 @@ func (h *Handler) manyMetrics(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return err
 		}
-		list, err := h.measured(r, sb, s.of(sb))
+		list, err := h.measured(r, sb, s.of(sb), time.Time{}, time.Time{})
 		if err != nil {
 			return err
 		}

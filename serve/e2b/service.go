@@ -12,22 +12,26 @@ import (
 	"agentrun.dev/errs"
 )
 
-// measured are the measurements of a sandbox, oldest first; none of one that sleeps.
-func (h *Handler) measured(r *request, sb *api.Sandbox, s size) ([]metric, error) {
-	if asleep(sb) {
-		return nil, nil
-	}
-	u, err := h.Control.SandboxUsage(r.Context(), r.who, sb.ID)
+// measured are the measurements of a sandbox between two moments, oldest first.
+func (h *Handler) measured(r *request, sb *api.Sandbox, s size, from, to time.Time) ([]metric, error) {
+	list, err := h.Control.SandboxMetrics(r.Context(), r.who, sb.ID, from, to)
 	if err != nil {
 		return nil, err
 	}
-	m := metric{Timestamp: h.Now().UTC(), CPUCount: s.cpus, MemTotal: s.memory << 20, DiskTotal: s.disk << 20}
-	m.TimestampUnix = m.Timestamp.Unix()
-	m.MemUsed, m.DiskUsed = min(u.Memory, m.MemTotal), min(u.Storage, m.DiskTotal)
-	if u.Seconds > 0 {
-		m.CPUUsedPct = 100 * u.CPUSeconds / u.Seconds
+	out := make([]metric, 0, len(list.Samples))
+	for _, m := range list.Samples {
+		one := metric{Timestamp: m.Time.UTC(), TimestampUnix: m.Time.Unix(), CPUCount: s.cpus, CPUUsedPct: m.CPU, MemUsed: m.Memory, MemTotal: m.MemoryLimit,
+			DiskUsed: m.Disk, DiskTotal: m.DiskLimit}
+		if one.MemTotal <= 0 {
+			one.MemTotal = s.memory << 20
+		}
+		if one.DiskTotal <= 0 {
+			one.DiskTotal = s.disk << 20
+		}
+		one.MemUsed, one.DiskUsed = min(one.MemUsed, one.MemTotal), min(one.DiskUsed, one.DiskTotal)
+		out = append(out, one)
 	}
-	return []metric{m}, nil
+	return out, nil
 }
 
 // changeNetwork answers PUT /sandboxes/{id}/network: what isn't said is as the template has it.
