@@ -51,7 +51,7 @@ func newService(t testing.TB) *service {
 	must(t, err)
 	must(t, c.Join(t.Context(), "here", "", node.Local(n, "here", "test"), true))
 	must(t, c.Start(t.Context()))
-	h, err := e2b.New(e2b.Options{Control: c, Guard: guard, Keys: keys, Domain: "sandboxes.test:7070",
+	h, err := e2b.New(e2b.Options{Control: c, Guard: guard, Keys: keys, Store: store, Domain: "sandboxes.test:7070",
 		Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
 		Ports: func(host string, dial func(*http.Request, string, int) (net.Conn, error)) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // the test's own proxy: it tells what it was given
