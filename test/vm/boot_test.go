@@ -13,7 +13,7 @@ import (
 )
 
 // initrd writes an initramfs of busybox with an init of ours, and returns where it is.
-func initrd(t *testing.T, script string) string {
+func initrd(t *testing.T, script string, modules ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "initrd")
 	f, err := os.Create(file)
@@ -22,7 +22,11 @@ func initrd(t *testing.T, script string) string {
 	}
 	defer f.Close()
 	w := initramfs.NewWriter(f)
-	err = errors.Join(add(w, "/bin/busybox", harness.Tool(t, "busybox")), w.Char("/dev/console", 0o600, 5, 1),
+	mods, err := initramfs.Modules(filepath.Join(filepath.Dir(harness.Tool(t, "kernel-cloud")), "modules"), modules...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(w.AddModules(mods), add(w, "/bin/busybox", harness.Tool(t, "busybox")), w.Char("/dev/console", 0o600, 5, 1),
 		w.Bytes("/init", 0o755, "#!/bin/busybox sh\n"+script), w.Dir("/proc", 0o755), w.Dir("/sys", 0o755), w.Close(), f.Close())
 	if err != nil {
 		t.Fatal(err)
@@ -48,5 +52,44 @@ $bb poweroff -f
 	t.Logf("up in %v, all in %v", r.Booted, r.Took)
 	if r.Status != 0 || !bytes.Contains(r.Output, []byte("init: cpus 2")) || !bytes.Contains(r.Output, []byte("shut down")) {
 		t.Errorf("status %d, output:\n%s", r.Status, r.Output)
+	}
+}
+
+// TestForkStock boots the same kernel with devices on our bus, waits until its init is in the middle of its work, forks it
+// three times and once more through a file: everybody goes on from there with what it had, and is told who it is.
+func TestForkStock(t *testing.T) {
+	disk := filepath.Join(t.TempDir(), "disk")
+	if err := os.WriteFile(disk, append([]byte("what is on the disk\n"), make([]byte, 1<<20)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := Run(t, Program{
+		Path: Build(t, "agentrun.dev/test/vm/boot", false),
+		Args: []string{"-initrd", "/initrd", "-cpus", "2", "-rng", "-disk", "/disk", "-fork", "3", "-at", "init: ready", "-file", "/tmp/snapshot",
+			"-append", "console=ttyS0 panic=-1 quiet"},
+		Files: map[string]string{"/kernel": harness.Tool(t, "kernel-cloud"), "/disk": disk, "/initrd": initrd(t, `
+bb=/bin/busybox
+$bb mount -t proc proc /proc
+$bb mount -t sysfs sysfs /sys
+$bb mount -t devtmpfs dev /dev
+for m in /modules/*; do $bb insmod $m || echo "init: no $m"; done
+echo "init: $($bb head -n 1 /dev/vda)"
+echo "init: entropy $($bb head -c 16 /dev/hwrng | $bb wc -c)"
+state=$($bb head -c 100000 /dev/urandom | $bb sha256sum)
+echo "$state" > /state
+echo "init: state $state"
+$bb sleep 1000 &
+echo "init: ready"
+read who
+[ "$state" = "$($bb cat /state)" ] && kill -0 $! && echo "init: $who goes on with $state"
+echo "init: $who reads $($bb head -c 20 /dev/vda)"
+echo "init: $who has new entropy $($bb head -c 16 /dev/hwrng | $bb sha256sum)"
+$bb sleep 1 && echo "init: $who has slept"
+$bb poweroff -f
+`, "virtio_mmio", "virtio_blk", "virtio_rng")},
+		Timeout: 8 * time.Minute,
+	})
+	t.Logf("up in %v, all in %v\n%s", r.Booted, r.Took, r.Output)
+	if r.Status != 0 {
+		t.Fatalf("status %d", r.Status)
 	}
 }

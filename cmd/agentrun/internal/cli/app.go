@@ -213,7 +213,7 @@ command's own; 125 AgentRun itself failed, 126 the command can't be run, 127 the
 	grouped("storage", "Buckets", a.buckets(), a.snapshots(), a.forks(), a.diff(), a.merge(), a.rebase(), a.cp(), a.usage(), a.env())
 	grouped("who", "Administration", a.keys())
 	if a.Name == "agentrun" {
-		for _, c := range []*cobra.Command{a.up(), a.forkd(), a.nodes(), a.principals(), a.audit(), a.gc(), a.fsck()} {
+		for _, c := range []*cobra.Command{a.up(), a.forkd(), a.nodes(), a.principals(), a.audit(), a.gc(), a.fsck(), a.doctor()} {
 			c.GroupID = "who"
 			root.AddCommand(c)
 		}
