@@ -156,7 +156,7 @@ func (c *console) read(off uint16) (b byte, raise bool) {
 			return 0, false
 		}
 		b = c.input[0]
-		c.input = append(c.input[:0], c.input[1:]...)
+		c.input = c.input[:copy(c.input, c.input[1:])]
 		return b, len(c.input) > 0 && u.ier&ierRecv != 0
 	case regIER:
 		if u.lcr&lcrDLAB != 0 {

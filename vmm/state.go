@@ -1,7 +1,7 @@
 package vmm
 
 import (
-	"encoding/json"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -54,9 +54,7 @@ func (v *VM) snapshot() (*snapshot.Snapshot, error) {
 	if s.Clock, err = v.vm.Clock(); err != nil {
 		return nil, err
 	}
-	if s.Console, err = v.console.State(); err != nil {
-		return nil, err
-	}
+	s.Console = v.console.State()
 	for i, d := range v.devices {
 		b, err := d.State()
 		if err != nil {
@@ -197,35 +195,38 @@ func (v *VM) Fork(shells []*VM, ready func(i int, child *VM) error) ([]error, er
 	return failed, nil
 }
 
-// consoleState is a console in a snapshot. The tail goes with it: a child's errors show what its parent said.
-type consoleState struct {
-	UART  [7]byte
-	Sent  bool
-	Input []byte
-	Tail  []byte
-}
+// A console in a snapshot: the chip's seven registers, whether an interrupt is due, four bytes of length and the input
+// that wasn't read yet, then the tail, so that a child's errors show what its parent said.
+const consoleHead = 7 + 1 + 4
 
-// State is the chip's registers, and what wasn't read yet.
-func (c *console) State() ([]byte, error) {
+// State is what a snapshot keeps.
+func (c *console) State() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	u := &c.uart
-	return json.Marshal(consoleState{UART: [7]byte{u.ier, u.lcr, u.mcr, u.scr, u.dll, u.dlm, u.fcr}, Sent: u.sent, Input: c.input, Tail: c.tail.bytes()})
+	b := []byte{u.ier, u.lcr, u.mcr, u.scr, u.dll, u.dlm, u.fcr, 0}
+	if u.sent {
+		b[7] = 1
+	}
+	b = append(binary.LittleEndian.AppendUint32(b, uint32(len(c.input))), c.input...)
+	return append(b, c.tail.bytes()...)
 }
 
 // SetState sets what State returned.
 func (c *console) SetState(b []byte) error {
-	var s consoleState
-	if err := json.Unmarshal(b, &s); err != nil || len(s.Input) > inputRoom {
+	if len(b) < consoleHead {
+		return errs.Msg(errs.Corrupt, "vmm", "restore", "the console's state is broken")
+	}
+	n, rest := binary.LittleEndian.Uint32(b[consoleHead-4:]), b[consoleHead:]
+	if n > inputRoom || int(n) > len(rest) {
 		return errs.Msg(errs.Corrupt, "vmm", "restore", "the console's state is broken")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := s.UART
-	c.uart = uart{ier: r[0] & 0xf, lcr: r[1], mcr: r[2], scr: r[3], dll: r[4], dlm: r[5], fcr: r[6], sent: s.Sent}
-	c.input = s.Input
-	for _, b := range s.Tail {
-		c.tail.write(b)
-	}
+	c.uart = uart{ier: b[0] & 0xf, lcr: b[1], mcr: b[2], scr: b[3], dll: b[4], dlm: b[5], fcr: b[6], sent: b[7] != 0}
+	c.input = append(c.input[:0], rest[:n]...)
+	tail := rest[n:]
+	tail = tail[max(0, len(tail)-c.tail.max):]
+	c.tail.buf, c.tail.at = append(c.tail.buf[:0], tail...), 0
 	return nil
 }

@@ -81,7 +81,8 @@ func ReadMSRs(c *kvm.VCPU, list []uint32) ([]kvm.MSR, error) {
 	return out, nil
 }
 
-// ReadCPU reads the state of a vCPU that is paused. CPUID is what it was told; xsave is VM.XSaveSize.
+// ReadCPU reads the state of a vCPU that is paused; the MP state first, because reading it takes in what the APIC was
+// told. CPUID is what it was told; xsave is VM.XSaveSize.
 func ReadCPU(c *kvm.VCPU, cpuid []kvm.CPUIDEntry, msrs []uint32, xsave int, bare bool) (s CPU, err error) {
 	s.CPUID = cpuid
 	keep := func(err2 error) {
@@ -98,6 +99,7 @@ func ReadCPU(c *kvm.VCPU, cpuid []kvm.CPUIDEntry, msrs []uint32, xsave int, bare
 	if s.MP, err2 = c.MPState(); err2 != nil && !bare {
 		keep(err2)
 	}
+	s.Events = block(c.Events, kvm.EventsSize) // before CR2 and DR6, which a pending exception is written to by this
 	s.Regs, err2 = c.Regs()
 	keep(err2)
 	s.Sregs, err2 = c.Sregs()
@@ -110,7 +112,6 @@ func ReadCPU(c *kvm.VCPU, cpuid []kvm.CPUIDEntry, msrs []uint32, xsave int, bare
 	}
 	s.MSRs, err2 = ReadMSRs(c, msrs)
 	keep(err2)
-	s.Events = block(c.Events, kvm.EventsSize)
 	s.TSCKHz = c.TSCKHz()
 	return s, err
 }
