@@ -2,7 +2,6 @@ package memory
 
 import (
 	"encoding/binary"
-	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -40,15 +39,11 @@ type scanArg struct {
 // dirty returns the spans that were written to since they were mapped: what is written to in a private mapping of a
 // file becomes the process's own page, whoever wrote (the guest, KVM or a device). In order, joined when they touch.
 func (m *Memory) dirty() ([]span, error) {
-	f, err := os.Open("/proc/self/pagemap")
-	if err != nil {
-		return nil, hostError("dirty pages", err)
-	}
-	defer f.Close()
-	if spans, ok := m.scan(int(f.Fd())); ok {
+	fd := int(m.pagemap.Fd())
+	if spans, ok := m.scan(fd); ok {
 		return spans, nil
 	}
-	return m.walk(int(f.Fd()))
+	return m.walk(fd)
 }
 
 // scan asks the kernel for the ranges themselves; false where it doesn't know how.

@@ -14,6 +14,7 @@ package memory
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"unsafe"
 
@@ -34,8 +35,9 @@ const (
 
 // Memory is the RAM of one guest. Bytes may be called at any time; the others one at a time.
 type Memory struct {
-	size uint64
-	base unsafe.Pointer
+	size    uint64
+	base    unsafe.Pointer
+	pagemap *os.File // opened with the memory, because a jailed process has no /proc
 
 	mu     sync.Mutex
 	image  *Image // what is mapped, without what was written since; nil when fd holds it
@@ -62,11 +64,16 @@ func Reserve(size uint64) (*Memory, error) {
 	if err := checkSize("reserve", size); err != nil {
 		return nil, err
 	}
-	base, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	pagemap, err := os.Open("/proc/self/pagemap")
 	if err != nil {
 		return nil, hostError("reserve", err)
 	}
-	m := &Memory{size: size, base: base, fd: -1}
+	base, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		pagemap.Close()
+		return nil, hostError("reserve", err)
+	}
+	m := &Memory{size: size, base: base, fd: -1, pagemap: pagemap}
 	// A page that a child writes to costs a page, not a huge one; and a crash of this process is no dump of its guests. Both are wishes.
 	_ = unix.Madvise(m.all(), unix.MADV_NOHUGEPAGE)
 	_ = unix.Madvise(m.all(), unix.MADV_DONTDUMP)
@@ -209,6 +216,7 @@ func (m *Memory) Close() error {
 	}
 	m.closed = true
 	err := unix.MunmapPtr(m.base, uintptr(m.size))
+	m.pagemap.Close()
 	if m.fd >= 0 {
 		unix.Close(m.fd)
 	}

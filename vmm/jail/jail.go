@@ -1,0 +1,410 @@
+// Package jail runs each VM in a process of its own, which has nothing but its descriptors: no files, no network, no
+// capabilities, a user and namespaces of its own, and a list of system calls. A guest that breaks out of its devices
+// finds itself there.
+//
+// The parent starts a process, which prepares a VM, confines itself and says that it is ready: such a process is a
+// shell, and waits for an order. Orders go over a socket of packets (SOCK_SEQPACKET), snapshots as descriptors of
+// sealed files: what one VM wrote is mapped by its children without ever being read by the parent, and no holder of a
+// descriptor can change it. What comes from a VMM is believed no more than what comes from its guest.
+package jail
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"agentrun.dev/errs"
+	"agentrun.dev/vmm"
+	"agentrun.dev/vmm/memory"
+	"agentrun.dev/vmm/snapshot"
+)
+
+// SocketFD is where a VMM process finds its socket, and ConsoleFD where it writes its guest's console, if it has one.
+const (
+	SocketFD  = 3
+	ConsoleFD = 4
+)
+
+// Options of a process.
+type Options struct {
+	Config vmm.Config // Console is not taken
+	// Path and Args are a program that calls Serve with the configuration that Setup reads.
+	Path string
+	Args []string
+	// Console gets what the guest writes; the process holds it, too. May be nil.
+	Console *os.File
+	// UID and GID are the process's own when the caller is root; 0 leaves them, within a user namespace.
+	UID, GID int
+	// Cgroup is a descriptor of the control group that the process is born in; 0 for none.
+	Cgroup int
+}
+
+// setup is what the process reads first.
+type setup struct {
+	Memory   uint64
+	VCPUs    int
+	Tail     int
+	PIT      bool
+	Bare     bool
+	Console  bool
+	UID, GID int
+}
+
+// Process is a VMM process and its VM. Its methods may be called at the same time, and wait for one another.
+type Process struct {
+	cmd  *exec.Cmd
+	conn *conn
+
+	op   sync.Mutex // one order at a time
+	id   uint64
+	down chan struct{} // closed when the process is gone
+
+	mu      sync.Mutex
+	answers map[uint64]chan *message
+	exit    *vmm.Exit
+	ended   chan struct{} // closed when the guest has ended, or the process is gone
+	gone    error         // why there are no more answers
+}
+
+// Start starts a process and waits until it is a shell.
+func Start(ctx context.Context, o Options) (*Process, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, errs.New(errs.Limit, "vmm process", "socket", err)
+	}
+	theirs := os.NewFile(uintptr(fds[1]), "socket")
+	defer theirs.Close()
+	for _, fd := range fds {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 2*maxPacket) // a wish; the default is as much
+	}
+	c, err := newConn(os.NewFile(uintptr(fds[0]), "socket"))
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{conn: c, down: make(chan struct{}), ended: make(chan struct{}), answers: make(map[uint64]chan *message)}
+	ready := p.expect()
+	p.cmd = exec.Command(o.Path, o.Args...)
+	p.cmd.ExtraFiles = []*os.File{theirs}
+	if o.Console != nil {
+		p.cmd.ExtraFiles = append(p.cmd.ExtraFiles, o.Console)
+	}
+	p.cmd.Env = []string{}
+	p.cmd.SysProcAttr = attributes(o)
+	var stderr tail
+	p.cmd.Stderr = &stderr
+	if err := p.cmd.Start(); err != nil {
+		c.Close()
+		return nil, errs.New(errs.Other, "vmm process", "start", err)
+	}
+	go p.read(&stderr)
+	s, err := json.Marshal(setup{Memory: o.Config.Memory, VCPUs: o.Config.VCPUs, Tail: o.Config.Tail, PIT: o.Config.PIT, Bare: o.Config.Bare,
+		Console: o.Console != nil, UID: o.UID, GID: o.GID})
+	if err == nil {
+		_, err = c.Write(s)
+	}
+	if err == nil {
+		var m *message
+		if m, err = p.await(ctx, ready); err == nil {
+			m.closeFDs()
+			err = m.Failed.err("start")
+		}
+	}
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// expect makes room for the answer to the next order.
+func (p *Process) expect() chan *message {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ch := make(chan *message, 1)
+	p.answers[p.id] = ch
+	return ch
+}
+
+// read takes what the process says until it is gone. It owns the process's end.
+func (p *Process) read(stderr *tail) {
+	buf := make([]byte, maxPacket)
+	var err error
+	for {
+		var m *message
+		if m, err = p.conn.receive(buf); err != nil {
+			break
+		}
+		if m.Op == opEnded && m.Exit != nil {
+			m.closeFDs()
+			p.end(m.Exit)
+			continue
+		}
+		p.mu.Lock()
+		ch := p.answers[m.ID]
+		delete(p.answers, m.ID)
+		p.mu.Unlock()
+		if ch == nil {
+			m.closeFDs()
+			err = errs.Msg(errs.Invalid, "vmm process", "receive", "it answers what wasn't asked")
+			break
+		}
+		ch <- m
+	}
+	_ = p.cmd.Process.Kill() // it has nothing to say any more; an error means that it is gone already
+	state := p.cmd.Wait()
+	if errs.KindOf(err) != errs.Invalid {
+		err = errs.Msg(errs.Unavailable, "vmm process", "gone", fmt.Sprintf("it ended: %v%s", state, stderr))
+	}
+	p.mu.Lock()
+	p.gone = err
+	for id, ch := range p.answers {
+		delete(p.answers, id)
+		close(ch)
+	}
+	p.mu.Unlock()
+	p.end(nil)
+	close(p.down)
+}
+
+// end notes the guest's end, the first time.
+func (p *Process) end(e *vmm.Exit) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.ended:
+	default:
+		p.exit = e
+		close(p.ended)
+	}
+}
+
+// await waits for an answer. A process that doesn't answer in time is of no use any more.
+func (p *Process) await(ctx context.Context, ch chan *message) (*message, error) {
+	select {
+	case m, ok := <-ch:
+		if ok {
+			return m, nil
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return nil, p.gone
+	case <-ctx.Done():
+		_ = p.cmd.Process.Kill()
+		<-p.down
+		select {
+		case m, ok := <-ch: // it came after all; what it holds is given back
+			if ok {
+				m.closeFDs()
+			}
+		default:
+		}
+		return nil, errs.New(errs.KindOf(ctx.Err()), "vmm process", "no answer", ctx.Err())
+	}
+}
+
+// order sends one and waits for its answer. A failed order is an error; the answer's descriptors are the caller's.
+func (p *Process) order(ctx context.Context, m *message) (*message, error) {
+	p.op.Lock()
+	defer p.op.Unlock()
+	p.mu.Lock()
+	gone := p.gone
+	p.mu.Unlock()
+	if gone != nil {
+		return nil, gone
+	}
+	p.id++
+	m.ID = p.id
+	ch := p.expect()
+	if err := p.conn.send(m); err != nil {
+		p.mu.Lock()
+		delete(p.answers, m.ID)
+		gone := p.gone
+		p.mu.Unlock()
+		if gone != nil {
+			err = gone
+		}
+		return nil, err
+	}
+	answer, err := p.await(ctx, ch)
+	if err != nil {
+		return nil, err
+	}
+	if err := answer.Failed.err(m.Op); err != nil {
+		answer.closeFDs()
+		return nil, err
+	}
+	return answer, nil
+}
+
+// plain is an order without an answer's content.
+func (p *Process) plain(ctx context.Context, m *message) error {
+	a, err := p.order(ctx, m)
+	if err == nil {
+		a.closeFDs()
+	}
+	return err
+}
+
+// Boot boots a kernel from files; initrd may be nil. The VM is paused then.
+func (p *Process) Boot(ctx context.Context, kernel, initrd *os.File, cmdline string) error {
+	m := &message{Op: opBoot, Cmdline: cmdline, fds: []int{int(kernel.Fd())}}
+	if initrd != nil {
+		m.Initrd, m.fds = true, append(m.fds, int(initrd.Fd()))
+	}
+	return p.plain(ctx, m)
+}
+
+// Resume lets the VM run.
+func (p *Process) Resume(ctx context.Context) error { return p.plain(ctx, &message{Op: opResume}) }
+
+// Pause stops it.
+func (p *Process) Pause(ctx context.Context) error { return p.plain(ctx, &message{Op: opPause}) }
+
+// Thaw lets it go on after Capture.
+func (p *Process) Thaw(ctx context.Context) error { return p.plain(ctx, &message{Op: opThaw}) }
+
+// Input types into its console.
+func (p *Process) Input(ctx context.Context, b []byte) error {
+	return p.plain(ctx, &message{Op: opInput, Input: b})
+}
+
+// Capture pauses the VM and returns its snapshot, which is the caller's. The VM stands still until Thaw.
+func (p *Process) Capture(ctx context.Context) (*snapshot.Snapshot, error) {
+	m, err := p.order(ctx, &message{Op: opCapture})
+	if err != nil {
+		return nil, err
+	}
+	return decode(m)
+}
+
+// Restore makes a shell what a snapshot is of; it is paused then.
+func (p *Process) Restore(ctx context.Context, s *snapshot.Snapshot) error {
+	m, err := encode(s)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(m.fds[0])
+	m.Op = opRestore
+	return p.plain(ctx, m)
+}
+
+// encode puts a snapshot into a message: the first descriptor, of its state, is to be closed; the layers' are the image's.
+func encode(s *snapshot.Snapshot) (*message, error) {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil, errs.New(errs.Other, "vmm process", "snapshot", err)
+	}
+	state, err := sealed(b)
+	if err != nil {
+		return nil, err
+	}
+	extents, fds := s.Memory.Export()
+	return &message{Size: s.Memory.Size(), Extents: extents, fds: append([]int{state}, fds...)}, nil
+}
+
+// decode takes a snapshot out of a message, and its descriptors over.
+func decode(m *message) (*snapshot.Snapshot, error) {
+	fds := m.fds
+	if m.fds = nil; len(fds) < 1 {
+		return nil, errs.Msg(errs.Invalid, "vmm process", "snapshot", "it came without descriptors")
+	}
+	image, err := memory.Import(m.Size, m.Extents, fds[1:])
+	b, err2 := contents(fds[0], maxState)
+	if err == nil && err2 != nil {
+		image.Close()
+		err = err2
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &snapshot.Snapshot{}
+	if err := json.Unmarshal(b, s); err != nil || s.Machine.Memory != m.Size {
+		image.Close()
+		return nil, errs.Msg(errs.Invalid, "vmm process", "snapshot", "its state can't be read")
+	}
+	s.Memory = image
+	return s, nil
+}
+
+// Wait returns when the guest has ended, as vmm.VM's does; an error of kind Unavailable when the process has.
+func (p *Process) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.ended:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := p.exit; {
+	case e == nil && p.gone != nil:
+		return p.gone
+	case e == nil:
+		return errs.Msg(errs.Unavailable, "vmm process", "wait", "it has ended")
+	case e.Reason == vmm.Shutdown, e.Reason == vmm.Halt:
+		return nil
+	default:
+		return e
+	}
+}
+
+// PID is the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Close ends the process, and with it the VM.
+func (p *Process) Close() error {
+	err := p.cmd.Process.Kill()
+	p.conn.Close()
+	<-p.down
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// attributes are the namespaces that a process is born in. Who isn't root gets a user namespace around them.
+func attributes(o Options) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL,
+		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWCGROUP}
+	if os.Getuid() != 0 || o.UID == 0 {
+		a.Cloneflags |= unix.CLONE_NEWUSER
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: innerID, HostID: os.Getuid(), Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: innerID, HostID: os.Getgid(), Size: 1}}
+	}
+	if o.Cgroup > 0 {
+		a.UseCgroupFD, a.CgroupFD = true, o.Cgroup
+	}
+	return a
+}
+
+// innerID is who the process is within a user namespace: nobody, with the capabilities that its first steps need.
+const innerID = 0
+
+// tail keeps the end of what the process says on its standard error: a defect's trace.
+type tail struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, p...)
+	t.b = t.b[max(0, len(t.b)-2000):]
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.b) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; it said %q", t.b)
+}
