@@ -44,7 +44,7 @@ func vms(b *bench) error {
 			return err
 		}
 	}
-	return nil
+	return jails(b)
 }
 
 // vmBench is the group for one kind of VM.
@@ -277,13 +277,19 @@ func (v *vmBench) forks() error {
 
 // privateBytes is what this process alone has in memory.
 func privateBytes() (bytes uint64, err error) {
-	text, err := os.ReadFile("/proc/self/smaps_rollup")
+	n, err := privateOf("self")
+	return uint64(n), err
+}
+
+// privateOf is what a process alone has in memory.
+func privateOf(pid string) (bytes int64, err error) {
+	text, err := os.ReadFile("/proc/" + pid + "/smaps_rollup")
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(text)) {
 		if name, v, _ := strings.Cut(line, ":"); strings.HasPrefix(name, "Private_") {
-			n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(v), " kB"), 10, 64)
+			n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(v), " kB"), 10, 64)
 			if err != nil {
 				return 0, err
 			}
