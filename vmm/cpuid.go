@@ -39,6 +39,10 @@ func guestCPUID(host []kvm.CPUIDEntry, id, n int) []kvm.CPUIDEntry {
 			default:
 				e.EAX, e.EBX, e.ECX = 0, 0, e.Index
 			}
+		case 0x40000001:
+			// No asynchronous page faults: every page that a child sees for the first time would be one, with an
+			// exception and an interrupt to it, and those under way at a snapshot would be lost.
+			e.EAX &^= 1<<4 | 1<<10 | 1<<14
 		case 0x80000008:
 			e.ECX = e.ECX&^0xf0ff | shift<<12 | uint32(n-1)
 		case 0x8000001e:

@@ -89,6 +89,11 @@ func jails(b *bench) error {
 		return err
 	}
 	defer snap.Close()
+	im, err := jail.NewImage(snap)
+	if err != nil {
+		return err
+	}
+	defer im.Close()
 	n := 200
 	if b.quick {
 		n = 20
@@ -102,10 +107,7 @@ func jails(b *bench) error {
 			return err
 		}
 		pooled := time.Now()
-		if err := c.Restore(b.ctx, snap); err != nil {
-			return err
-		}
-		if err := c.Resume(b.ctx); err != nil {
+		if err := c.Run(b.ctx, im); err != nil {
 			return err
 		}
 		if _, err := c.console.Read(make([]byte, 1)); err != nil {

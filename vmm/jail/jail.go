@@ -284,15 +284,42 @@ func (p *Process) Capture(ctx context.Context) (*snapshot.Snapshot, error) {
 	return decode(m)
 }
 
-// Restore makes a shell what a snapshot is of; it is paused then.
-func (p *Process) Restore(ctx context.Context, s *snapshot.Snapshot) error {
+// Restore makes a shell what an image is of; it is paused then.
+func (p *Process) Restore(ctx context.Context, im *Image) error { return p.restore(ctx, im, false) }
+
+// Run is Restore and Resume in one.
+func (p *Process) Run(ctx context.Context, im *Image) error { return p.restore(ctx, im, true) }
+
+func (p *Process) restore(ctx context.Context, im *Image, run bool) error {
+	m := im.message
+	m.Op, m.Run = opRestore, run
+	return p.plain(ctx, &m)
+}
+
+// Image is a snapshot as processes are given it: made once, for any number of them. It may be used by several at once.
+type Image struct {
+	message message // its descriptors are the state's, which is ours, and the layers'
+	memory  *memory.Image
+}
+
+// NewImage makes an image of a snapshot, which it doesn't need any more afterwards.
+func NewImage(s *snapshot.Snapshot) (*Image, error) {
+	held, err := s.Memory.Clone()
+	if err != nil {
+		return nil, err
+	}
 	m, err := encode(s)
 	if err != nil {
-		return err
+		held.Close()
+		return nil, err
 	}
-	defer unix.Close(m.fds[0])
-	m.Op = opRestore
-	return p.plain(ctx, m)
+	return &Image{message: *m, memory: held}, nil
+}
+
+// Close gives it up. No order with it may be under way.
+func (im *Image) Close() error {
+	unix.Close(im.message.fds[0])
+	return im.memory.Close()
 }
 
 // encode puts a snapshot into a message: the first descriptor, of its state, is to be closed; the layers' are the image's.

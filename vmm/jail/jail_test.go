@@ -139,12 +139,19 @@ func TestFork(t *testing.T) {
 			until("up")
 			s, err := p.Capture(ctx)
 			must(t, err)
-			defer s.Close()
+			im, err := jail.NewImage(s)
+			must(t, err)
+			must(t, s.Close())
+			defer im.Close()
 			var children []*jail.Process
-			for range 3 {
+			for i := range 3 {
 				c := start(t, options(nil, uid))
-				must(t, c.Restore(ctx, s))
-				must(t, c.Resume(ctx))
+				if i == 0 {
+					must(t, c.Restore(ctx, im))
+					must(t, c.Resume(ctx))
+				} else {
+					must(t, c.Run(ctx, im))
+				}
 				children = append(children, c)
 			}
 			if err := p.Resume(ctx); err != nil {

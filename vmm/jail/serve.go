@@ -11,6 +11,9 @@ import (
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm"
 	"agentrun.dev/vmm/boot"
+	"agentrun.dev/vmm/kvm"
+	"agentrun.dev/vmm/memory"
+	"agentrun.dev/vmm/snapshot"
 )
 
 // maxKernel bounds the images that a VMM is given.
@@ -49,6 +52,9 @@ func Serve(attach func(*vmm.VM) error) error {
 		cancel()
 		<-done
 	}()
+	if err := warm(v.Config()); err != nil {
+		return err
+	}
 	if err := c.send(&message{Op: opReady}); err != nil {
 		return err
 	}
@@ -75,6 +81,24 @@ func Serve(attach func(*vmm.VM) error) error {
 			return err
 		}
 	}
+}
+
+// warm does once, while nobody waits, what a restore begins with: a process that was just born has most of its code and
+// the decoder's tables still before it.
+func warm(config vmm.Config) error {
+	s := snapshot.Snapshot{CPUs: make([]snapshot.CPU, config.VCPUs), Chips: [][]byte{{0}}, Devices: [][]byte{{0}}}
+	for i := range s.CPUs {
+		s.CPUs[i] = snapshot.CPU{CPUID: make([]kvm.CPUIDEntry, 64), MSRs: make([]kvm.MSR, 128), XSave: make([]byte, kvm.XSaveSize)}
+	}
+	state, err := json.Marshal(&s)
+	if err != nil {
+		return err
+	}
+	order, err := json.Marshal(&message{Op: opRestore, Extents: make([]memory.Extent, 8)})
+	if err != nil {
+		return err
+	}
+	return errors.Join(json.Unmarshal(state, new(snapshot.Snapshot)), json.Unmarshal(order, new(message)))
 }
 
 // prepare makes the VM and confines the process.
@@ -133,7 +157,10 @@ func (s *server) follow(m *message) (*message, error) {
 			return nil, err
 		}
 		defer snap.Close()
-		return nil, s.vm.Restore(snap)
+		if err = s.vm.Restore(snap); err == nil && m.Run {
+			err = s.vm.Resume()
+		}
+		return nil, err
 	case opResume, opThaw:
 		return nil, s.vm.Resume()
 	case opPause:

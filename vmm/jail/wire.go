@@ -44,6 +44,7 @@ type message struct {
 	Input   []byte          `json:",omitempty"`
 	Size    uint64          `json:",omitempty"` // of an image
 	Extents []memory.Extent `json:",omitempty"`
+	Run     bool            `json:",omitempty"` // resume what is restored
 	Exit    *vmm.Exit       `json:",omitempty"`
 
 	fds []int
