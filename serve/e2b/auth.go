@@ -133,7 +133,7 @@ func (h *Handler) byToken(r *request, token string) (*api.Sandbox, *access.Calle
 
 // bySignature finds who made a URL: one of those who have tokens for the sandbox that it names, or for any, where it names none.
 func (h *Handler) bySignature(r *request, signature string) (*api.Sandbox, *access.Caller, error) {
-	const op = "check signature"
+	// E2B's words, as they are: programs compare them.
 	q := r.URL.Query()
 	operation, expires := "read", q.Get("signature_expiration")
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -142,7 +142,7 @@ func (h *Handler) bySignature(r *request, signature string) (*api.Sandbox, *acce
 	if expires != "" {
 		at, err := strconv.ParseInt(expires, 10, 64)
 		if err != nil || at < h.Now().Unix() {
-			return nil, nil, errs.Msg(errs.Unauthorized, op, "", "signature is already expired")
+			return nil, nil, errs.Msg(errs.Unauthorized, "", "", "signature is already expired")
 		}
 	}
 	begin := q.Get("path") + ":" + operation + ":" + q.Get("username") + ":"
@@ -160,7 +160,7 @@ func (h *Handler) bySignature(r *request, signature string) (*api.Sandbox, *acce
 		return nil, nil, err
 	}
 	if sb == nil {
-		return nil, nil, errs.Msg(errs.Unauthorized, op, "", "invalid signature")
+		return nil, nil, errs.Msg(errs.Unauthorized, "", "", "invalid signature")
 	}
 	c, err := h.Keys.CallerFor(r.Context(), who.Name, who.Role, r.RemoteAddr, r.id)
 	return sb, c, err

@@ -114,9 +114,12 @@ func defaults(u *control.Session) (user, dir string) {
 	return o.User, o.Dir
 }
 
+// sudoers lets the user of E2B's sandboxes be root, as programs for them take for granted.
+const sudoers = "echo 'user ALL=(ALL:ALL) NOPASSWD: ALL' >/etc/sudoers && chmod 440 /etc/sudoers"
+
 // BaseTemplates are the templates that the SDKs ask for where a program names none.
 func BaseTemplates() map[string]api.TemplateSpec {
-	base := api.TemplateSpec{Dir: homeDir, Network: api.NetworkPolicy{Egress: "allow"}}
+	base := api.TemplateSpec{Dir: homeDir, Init: []string{sudoers}, Network: api.NetworkPolicy{Egress: "allow"}}
 	code := base
 	code.Language = api.Python
 	return map[string]api.TemplateSpec{"base": base, "code-interpreter-v1": code}
