@@ -3,7 +3,7 @@ import { Sandbox } from "./sandbox.js";
 import { Transport, body, path, sleep, type ClientOptions } from "./transport.js";
 import type {
   Agent, AuditCheck, AuditEntry, Budget, BuildLine, Claim, ClaimSpec, Conversation, Event, Fork, ForkSpec, Lease, Mounts, NetworkPolicy, NodeInfo, Pool,
-  PoolSpec, Principal, PrincipalUsage, Reservation, SandboxInfo, Secret, SecretUse, Snapshot, Template, TemplateSpec, Usage,
+  PoolSpec, Principal, PrincipalUsage, Reservation, SandboxInfo, Secret, SecretUse, Snapshot, StoredVolume, Template, TemplateSpec, Usage, VolumeMount,
 } from "./types.js";
 
 export interface CreateOptions {
@@ -23,6 +23,8 @@ export interface CreateOptions {
   lease?: Lease;
   /** At most what the template allows. */
   network?: NetworkPolicy;
+  /** Volumes that are mounted in it. */
+  volumes?: VolumeMount[];
   visibility?: "private" | "team" | "all";
   /** Another principal than the caller; for operators. */
   owner?: string;
@@ -63,6 +65,7 @@ export class AgentRun {
   readonly claims: Named<Claim, ClaimSpec>;
   readonly forks: Named<Fork, ForkSpec>;
   readonly snapshots: Snapshots;
+  readonly volumes: Volumes;
   readonly conversations: Conversations;
   readonly agents: Named<Agent, Omit<Agent, "name">>;
   readonly secrets: Named<Secret, { data: Record<string, string>; team?: string }>;
@@ -76,6 +79,7 @@ export class AgentRun {
     this.claims = new Named(t, "claims");
     this.forks = new Named(t, "forks");
     this.snapshots = new Snapshots(t);
+    this.volumes = new Volumes(t);
     this.conversations = new Conversations(t);
     this.agents = new Named(t, "agents");
     this.secrets = new Named(t, "secrets");
@@ -99,7 +103,7 @@ export class AgentRun {
     if (named.length === 0 && !reserved) throw new TypeError("create: from what? Give the name of a pool or template, such as create('python-agent-pool')");
     const given = body({
       name: o.name, env: o.env, secrets: o.secrets, lease: o.lease, network: o.network, visibility: o.visibility, owner: o.owner,
-      conversation: o.conversation, labels: o.labels, template: o.template, pool: source ?? o.pool ?? reserved?.pool,
+      conversation: o.conversation, labels: o.labels, volumes: o.volumes, template: o.template, pool: source ?? o.pool ?? reserved?.pool,
       snapshot: typeof o.snapshot === "object" ? o.snapshot.id : o.snapshot, reservation: reserved?.id ?? (o.reservation as string | undefined),
     });
     const make = async (what: object) => new Sandbox(this, await this.transport.json<SandboxInfo>("POST", path("sandboxes"), { once: true, body: what, timeout: 300_000 }));
@@ -298,6 +302,29 @@ export class Snapshots {
 
   async delete(id: string): Promise<void> {
     await this.transport.json("DELETE", path("snapshots", id));
+  }
+}
+
+/** Volumes that are there by themselves and outlive sandboxes; all that mount one see one another's writes. */
+export class Volumes {
+  constructor(private readonly transport: Transport) {}
+
+  /** @throws ExistsError the owner has one of this name */
+  create(name: string, o: { size?: number; owner?: string; labels?: Record<string, string> } = {}): Promise<StoredVolume> {
+    return this.transport.json<StoredVolume>("POST", path("volumes"), { once: true, body: body({ name, ...o }) });
+  }
+
+  get(id: string): Promise<StoredVolume> {
+    return this.transport.json<StoredVolume>("GET", path("volumes", id));
+  }
+
+  list(o: { limit?: number } = {}): Promise<StoredVolume[]> {
+    return this.transport.list<StoredVolume>(path("volumes"), "volumes", {}, o.limit);
+  }
+
+  /** Deletes it with what it holds; one that a sandbox has mounted stays, which is an error. */
+  async delete(id: string): Promise<void> {
+    await this.transport.json("DELETE", path("volumes", id));
   }
 }
 

@@ -354,6 +354,28 @@ export interface Credentials {
   expires?: string;
 }
 
+/** StoredVolume is a volume by itself, which outlives sandboxes: GET /v1/volumes/{id}, where id is an id or the name of one of the caller's own. */
+export interface StoredVolume {
+  id: string;
+  name: string;
+  owner?: string;
+  /** That holds its files */
+  bucket: string;
+  size?: number;
+  labels?: Record<string, string>;
+  /** Ids of those that have it mounted, and haven't ended */
+  sandboxes?: string[];
+  created: string;
+}
+
+/** VolumeMount mounts a volume in a sandbox: its id, or the name of one of the owner's. */
+export interface VolumeMount {
+  volume: string;
+  /** Absolute, where no other volume is */
+  path: string;
+  readOnly?: boolean;
+}
+
 /** Sample is what a sandbox used at a moment. Sizes are bytes. */
 export interface Sample {
   time: string;

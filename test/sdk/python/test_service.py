@@ -9,12 +9,13 @@ import sys
 import threading
 import time
 import uuid
+from datetime import timedelta
 
 import httpx
 import pytest
 
 from agent_run import (AgentRun, AsyncAgentRun, AsyncSandbox, CommandFailed, CommandTimeout, Conflict, ConnectionFailed, Denied, Exists, Invalid, Lease, MergeConflict,
-                       NotEmpty, NotFound, Sandbox, SecretUse, TemplateSpec, Timeout, Unauthorized)
+                       NetworkPolicy, NotEmpty, NotFound, Sandbox, SecretUse, TemplateSpec, Timeout, Unauthorized, VolumeMount)
 from conftest import POOL, TEMPLATE
 
 
@@ -461,7 +462,43 @@ def test_snapshot_memory(client, box):
     assert box.exec("print(x)").stdout == "1\n"
 
 
+def test_volumes(client, box):
+    v = client.volumes.create(name("vol"))
+    assert client.volumes.get(v.name).id == v.id and v.id in [x.id for x in client.volumes.list()]
+    source = {"template": box.info.template}
+    with client.create(volumes=[VolumeMount(v.id, "/data")], **source) as a, client.create(volumes=[VolumeMount(v.name, "/mnt/x")], **source) as b:
+        a.files.write("/data/f", "shared")
+        assert b.files.read("/mnt/x/f") == "shared"
+        assert set(client.volumes.get(v.id).sandboxes) == {a.id, b.id}
+        with pytest.raises(NotEmpty):
+            client.volumes.delete(v.id)
+    client.volumes.delete(v.id)
+    with pytest.raises(NotFound):
+        client.volumes.get(v.id)
+
+
 # Its life.
+
+
+def test_metrics(box):
+    box.exec("print(1)")
+    last = box.metrics()[-1]
+    assert last.cpus > 0 and last.memory_limit > last.memory >= 0 and box.metrics(start=last.time + timedelta(hours=1)) == []
+
+
+def test_fixed_lease(client, box):
+    source = {"template": box.info.template}
+    with client.create(lease=Lease(duration=300, mode="fixed", wake="resume"), **source) as s:
+        was = s.info.expires
+        s.exec("print(1)")
+        assert s.refresh().expires == was
+        assert s.extend(60, exact=True).expires < was
+        assert s.hibernate(force=True).state == "hibernated"
+        with pytest.raises(Conflict):
+            s.exec("print(1)")
+        s.resume()
+        assert s.exec("print(2)").stdout == "2\n"
+        assert s.change(network=NetworkPolicy()).network == NetworkPolicy()
 
 
 def test_hibernate(box):

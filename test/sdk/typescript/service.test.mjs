@@ -131,6 +131,13 @@ test("forks of forks, compared and merged; sleep and wake", async () => {
   const tree = await deep.tree({ root: true });
   assert.equal(tree.sandbox.id, s.id);
   assert.equal(tree.children.length, 2);
+  const volume = await client.volumes.create("ts-volume");
+  const mounted = await client.create(undefined, { template: s.info.template, volumes: [{ volume: volume.id, path: "/data" }] });
+  await mounted.files.write("/data/f", "kept");
+  assert.equal((await client.volumes.get("ts-volume")).sandboxes.length, 1);
+  assert.ok((await mounted.metrics()).length > 0);
+  await mounted.terminate();
+  await client.volumes.delete(volume.id);
   const whole = await s.snapshot("whole", { memory: true });
   const twin = await client.create(undefined, { snapshot: whole });
   assert.equal((await twin.exec("print(n)")).stdout, "1\n");

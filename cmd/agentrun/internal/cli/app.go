@@ -207,7 +207,7 @@ command's own; 125 AgentRun itself failed, 126 the command can't be run, 127 the
 	}
 	if a.Name == "agentrun" {
 		grouped("now", "A sandbox for one command", a.run(), a.shell())
-		grouped("service", "Sandboxes that live on", a.apply(), a.get(), a.deleteObjects(), a.claim(), a.exec(), a.sandboxes(), a.templates(), a.pools(),
+		grouped("service", "Sandboxes that live on", a.apply(), a.get(), a.deleteObjects(), a.claim(), a.exec(), a.sandboxes(), a.volumes(), a.templates(), a.pools(),
 			a.logs(), a.events(), a.secrets(), a.mcp())
 	}
 	grouped("storage", "Buckets", a.buckets(), a.snapshots(), a.forks(), a.diff(), a.merge(), a.rebase(), a.cp(), a.usage(), a.env())

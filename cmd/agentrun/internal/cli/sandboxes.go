@@ -32,6 +32,7 @@ type sandboxFlags struct {
 	lease      time.Duration
 	onExpiry   string
 	mode, wake string // of the lease
+	mounts     []string
 	visibility string
 }
 
@@ -43,6 +44,7 @@ func (f *sandboxFlags) add(cmd *cobra.Command) {
 	fs.StringArrayVarP(&f.labels, "label", "l", nil, "a label, `NAME=VALUE` (repeatable)")
 	fs.DurationVar(&f.lease, "lease", 0, "how long it lives unless it is used, `TIME` (default the template's)")
 	fs.StringVar(&f.onExpiry, "on-expiry", "", "`hibernate` or end, when the lease has run out (default the template's)")
+	fs.StringArrayVar(&f.mounts, "mount", nil, "mount a volume, `VOLUME:PATH[:ro]` (repeatable)")
 	fs.StringVar(&f.mode, "lease-mode", "", "`sliding`, where every use moves the end of the lease, or fixed (default the template's)")
 	fs.StringVar(&f.wake, "wake", "", "what wakes it up when it hibernates: any `use`, or resume alone (default the template's)")
 	fs.StringVar(&f.in.Visibility, "visibility", "", "who sees it beside its owner: `private`, team or all")
@@ -67,6 +69,13 @@ func (f *sandboxFlags) request() (in api.CreateSandbox, err error) {
 			return in, usage("--secret "+s, "want SECRET/KEY or SECRET/KEY=VARIABLE")
 		}
 		in.Secrets = append(in.Secrets, api.SecretUse{Ref: api.SecretRef{Name: name, Key: key}, Env: variable})
+	}
+	for _, text := range f.mounts {
+		m, err := readMount(text)
+		if err != nil {
+			return in, err
+		}
+		in.Volumes = append(in.Volumes, m)
 	}
 	if f.lease < 0 || f.lease > 0 && f.lease < time.Second {
 		return in, usage("--lease "+f.lease.String(), "want a second or more")

@@ -14,7 +14,7 @@ __all__ = [
     "Agent", "AuditCheck", "AuditEntry", "Budget", "BuildLine", "Claim", "Conversation", "Credentials", "Event", "ExecEvent", "ExecResult",
     "FileChange", "FileDiff", "FileEvent", "FileInfo", "FileMerge", "Fork", "Key", "Lease", "Metrics", "Mounts", "NetworkPolicy", "Node", "Pool",
     "PoolSpec", "Principal", "PrincipalUsage", "ProcessInfo", "Reservation", "Resources", "Sample", "SandboxInfo", "SandboxVolume", "Secret",
-    "SecretUse", "ServerInfo", "Snapshot", "Template", "TemplateSpec", "Tree", "Usage", "Volume", "VolumeSource",
+    "SecretUse", "ServerInfo", "Snapshot", "StoredVolume", "Template", "TemplateSpec", "Tree", "Usage", "Volume", "VolumeMount", "VolumeSource",
 ]
 
 Labels = Dict[str, str]
@@ -274,6 +274,29 @@ class Fork:
     sandboxes: List[SandboxInfo] = field(default_factory=list)
     created: Optional[datetime] = None
     duration: float = 0
+
+
+@dataclass(frozen=True)
+class StoredVolume:
+    """A volume by itself, which outlives sandboxes. `sandboxes` are the ids of those that have it mounted."""
+
+    id: str = ""
+    name: str = ""
+    owner: str = ""
+    bucket: str = ""
+    size: int = 0
+    labels: Labels = field(default_factory=dict)
+    sandboxes: List[str] = field(default_factory=list)
+    created: Optional[datetime] = None
+
+
+@dataclass(frozen=True)
+class VolumeMount:
+    """Mounts a volume (its id, or the name of one of the owner's) at an absolute path of a sandbox."""
+
+    volume: str
+    path: str
+    read_only: bool = False
 
 
 @dataclass(frozen=True)

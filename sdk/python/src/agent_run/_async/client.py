@@ -10,10 +10,10 @@ from .. import _wire
 from .._config import find
 from .._retry import Retry
 from ..errors import NotFound
-from ..types import Lease, Mounts, NetworkPolicy, Node, Principal, Reservation, SandboxInfo, SecretUse, ServerInfo, Snapshot, Usage
+from ..types import Lease, Mounts, NetworkPolicy, Node, Principal, Reservation, SandboxInfo, SecretUse, ServerInfo, Snapshot, Usage, VolumeMount
 from .events import AsyncEventStream
 from .resources import (AsyncAgents, AsyncAudit, AsyncClaims, AsyncConversations, AsyncForks, AsyncKeys, AsyncPools, AsyncPrincipals, AsyncSecrets,
-                        AsyncSnapshots, AsyncTemplates)
+                        AsyncSnapshots, AsyncTemplates, AsyncVolumes)
 from .sandbox import AsyncSandbox
 from .transport import AsyncTransport
 
@@ -38,7 +38,7 @@ class AsyncAgentRun:
         Invalid: the endpoint is no URL, or a file that was named can't be read.
 
     Attributes:
-        templates, pools, claims, forks, snapshots, conversations, agents, secrets, principals, keys, audit: what the server has.
+        templates, pools, claims, forks, snapshots, volumes, conversations, agents, secrets, principals, keys, audit: what the server has.
     """
 
     def __init__(self, endpoint: Optional[str] = None, api_key: Optional[str] = None, *, ca_cert: Optional[str] = None, timeout: float = 60.0,
@@ -52,6 +52,7 @@ class AsyncAgentRun:
         self.claims = AsyncClaims(self._transport)
         self.forks = AsyncForks(self._transport)
         self.snapshots = AsyncSnapshots(self._transport)
+        self.volumes = AsyncVolumes(self._transport)
         self.conversations = AsyncConversations(self._transport)
         self.agents = AsyncAgents(self._transport)
         self.secrets = AsyncSecrets(self._transport)
@@ -81,7 +82,7 @@ class AsyncAgentRun:
                      snapshot: Union[Snapshot, str, None] = None, reservation: Union[Reservation, str, None] = None, name: Optional[str] = None,
                      env: Optional[Mapping[str, str]] = None, secrets: Optional[Sequence[SecretUse]] = None, lease: Optional[Lease] = None,
                      network: Optional[NetworkPolicy] = None, visibility: Optional[str] = None, owner: Optional[str] = None,
-                     conversation: Optional[str] = None, labels: Optional[Mapping[str, str]] = None,
+                     conversation: Optional[str] = None, labels: Optional[Mapping[str, str]] = None, volumes: Optional[Sequence[VolumeMount]] = None,
                      timeout: Optional[float] = None) -> AsyncSandbox:
         """Makes a sandbox, or claims a warm one from a pool.
 
@@ -98,6 +99,7 @@ class AsyncAgentRun:
             owner: another principal than the caller; for operators.
             conversation: attach it to that.
             labels: to find it by.
+            volumes: that are mounted in it.
             timeout: seconds to wait for it; the client's own by default.
         Raises:
             NotFound: no such pool, template, snapshot, secret.
@@ -116,7 +118,7 @@ class AsyncAgentRun:
         if pool is None and template is None and snapshot is None:
             raise ValueError("create: from what? Give the name of a pool or template, such as create('python-agent-pool')")
         given = _wire.body(name=name, env=env, secrets=secrets, lease=lease, network=network, visibility=visibility, owner=owner,
-                           conversation=conversation, labels=labels, template=template, pool=pool,
+                           conversation=conversation, labels=labels, volumes=volumes, template=template, pool=pool,
                            snapshot=snapshot.id if isinstance(snapshot, Snapshot) else snapshot,
                            reservation=reservation.id if isinstance(reservation, Reservation) else reservation)
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 from .. import _wire
 from ..errors import Conflict, ConnectionFailed, MergeConflict, NotFound, Timeout
 from ..types import (Conversation, Credentials, ExecResult, FileChange, FileDiff, FileMerge, Lease, Metrics, NetworkPolicy, ProcessInfo,
-                     Reservation, Sample, SandboxInfo, SecretUse, Snapshot, Tree, Usage)
+                     Reservation, Sample, SandboxInfo, SecretUse, Snapshot, Tree, Usage, VolumeMount)
 from . import _io
 from .files import AsyncFiles
 from .process import AsyncExecStream, AsyncProcess, AsyncTerminal, command, hello
@@ -60,13 +60,15 @@ class AsyncSandbox:
                      snapshot: Union[Snapshot, str, None] = None, reservation: Union[Reservation, str, None] = None, name: Optional[str] = None,
                      env: Optional[Mapping[str, str]] = None, secrets: Optional[Sequence[SecretUse]] = None, lease: Optional[Lease] = None,
                      network: Optional[NetworkPolicy] = None, visibility: Optional[str] = None, owner: Optional[str] = None,
-                     conversation: Optional[str] = None, labels: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None,
+                     conversation: Optional[str] = None, labels: Optional[Mapping[str, str]] = None, volumes: Optional[Sequence[VolumeMount]] = None,
+                     timeout: Optional[float] = None,
                      client: Optional[AsyncAgentRun] = None, endpoint: Optional[str] = None, api_key: Optional[str] = None) -> AsyncSandbox:
         """Makes a sandbox, as `AsyncAgentRun.create` does; see there for the arguments and errors. Without a client it is one that is found
         by AGENTRUN_ENDPOINT and AGENTRUN_API_KEY, or by what `agentrun up` left, and that all who call this share."""
         return await (client or cls._client(endpoint, api_key)).create(
             source, pool=pool, template=template, snapshot=snapshot, reservation=reservation, name=name, env=env, secrets=secrets, lease=lease,
-            network=network, visibility=visibility, owner=owner, conversation=conversation, labels=labels, timeout=timeout)
+            network=network, visibility=visibility, owner=owner, conversation=conversation, labels=labels,
+            volumes=volumes, timeout=timeout)
 
     @classmethod
     async def connect(cls, id: str, *, client: Optional[AsyncAgentRun] = None, endpoint: Optional[str] = None,

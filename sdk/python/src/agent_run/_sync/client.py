@@ -11,10 +11,10 @@ from .. import _wire
 from .._config import find
 from .._retry import Retry
 from ..errors import NotFound
-from ..types import Lease, Mounts, NetworkPolicy, Node, Principal, Reservation, SandboxInfo, SecretUse, ServerInfo, Snapshot, Usage
+from ..types import Lease, Mounts, NetworkPolicy, Node, Principal, Reservation, SandboxInfo, SecretUse, ServerInfo, Snapshot, Usage, VolumeMount
 from .events import EventStream
 from .resources import (Agents, Audit, Claims, Conversations, Forks, Keys, Pools, Principals, Secrets,
-                        Snapshots, Templates)
+                        Snapshots, Templates, Volumes)
 from .sandbox import Sandbox
 from .transport import Transport
 
@@ -39,7 +39,7 @@ class AgentRun:
         Invalid: the endpoint is no URL, or a file that was named can't be read.
 
     Attributes:
-        templates, pools, claims, forks, snapshots, conversations, agents, secrets, principals, keys, audit: what the server has.
+        templates, pools, claims, forks, snapshots, volumes, conversations, agents, secrets, principals, keys, audit: what the server has.
     """
 
     def __init__(self, endpoint: Optional[str] = None, api_key: Optional[str] = None, *, ca_cert: Optional[str] = None, timeout: float = 60.0,
@@ -53,6 +53,7 @@ class AgentRun:
         self.claims = Claims(self._transport)
         self.forks = Forks(self._transport)
         self.snapshots = Snapshots(self._transport)
+        self.volumes = Volumes(self._transport)
         self.conversations = Conversations(self._transport)
         self.agents = Agents(self._transport)
         self.secrets = Secrets(self._transport)
@@ -82,7 +83,7 @@ class AgentRun:
                      snapshot: Union[Snapshot, str, None] = None, reservation: Union[Reservation, str, None] = None, name: Optional[str] = None,
                      env: Optional[Mapping[str, str]] = None, secrets: Optional[Sequence[SecretUse]] = None, lease: Optional[Lease] = None,
                      network: Optional[NetworkPolicy] = None, visibility: Optional[str] = None, owner: Optional[str] = None,
-                     conversation: Optional[str] = None, labels: Optional[Mapping[str, str]] = None,
+                     conversation: Optional[str] = None, labels: Optional[Mapping[str, str]] = None, volumes: Optional[Sequence[VolumeMount]] = None,
                      timeout: Optional[float] = None) -> Sandbox:
         """Makes a sandbox, or claims a warm one from a pool.
 
@@ -99,6 +100,7 @@ class AgentRun:
             owner: another principal than the caller; for operators.
             conversation: attach it to that.
             labels: to find it by.
+            volumes: that are mounted in it.
             timeout: seconds to wait for it; the client's own by default.
         Raises:
             NotFound: no such pool, template, snapshot, secret.
@@ -117,7 +119,7 @@ class AgentRun:
         if pool is None and template is None and snapshot is None:
             raise ValueError("create: from what? Give the name of a pool or template, such as create('python-agent-pool')")
         given = _wire.body(name=name, env=env, secrets=secrets, lease=lease, network=network, visibility=visibility, owner=owner,
-                           conversation=conversation, labels=labels, template=template, pool=pool,
+                           conversation=conversation, labels=labels, volumes=volumes, template=template, pool=pool,
                            snapshot=snapshot.id if isinstance(snapshot, Snapshot) else snapshot,
                            reservation=reservation.id if isinstance(reservation, Reservation) else reservation)
         try:

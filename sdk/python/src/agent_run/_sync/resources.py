@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 from .. import _wire
 from ..errors import BuildFailed, Timeout
 from ..types import (Agent, AuditCheck, AuditEntry, Budget, BuildLine, Claim, Conversation, Fork, Key, Lease, Pool, PoolSpec, Principal,
-                     PrincipalUsage, Reservation, Secret, SecretUse, Snapshot, Template, TemplateSpec)
+                     PrincipalUsage, Reservation, Secret, SecretUse, Snapshot, StoredVolume, Template, TemplateSpec)
 from . import _io
 from .transport import Stream, Transport
 
@@ -251,6 +251,40 @@ class Snapshots(Resource):
 
     def delete(self, id: str) -> None:
         """Deletes a snapshot."""
+        self._transport.json("DELETE", self._path(id))
+
+
+class Volumes(Resource):
+    """Volumes that are there by themselves, outlive sandboxes and are mounted by `create(volumes=[VolumeMount(…)])`. All that mount one see one
+    another's writes."""
+
+    kind = "volumes"
+
+    def create(self, name: str, *, size: int = 0, owner: Optional[str] = None, labels: Optional[Mapping[str, str]] = None) -> StoredVolume:
+        """Makes a volume.
+
+        Args:
+            size: bytes that its files may have together; 0: no limit of its own.
+            owner: another principal than the caller; for operators.
+        Raises:
+            Exists: the owner has one of this name.
+        """
+        return self._transport.call(StoredVolume, "POST", self._path(), key="", json=_wire.body(name=name, size=size or None, owner=owner, labels=labels))
+
+    def get(self, id: str) -> StoredVolume:
+        """Returns a volume, by its id or the name of one's own."""
+        return self._transport.call(StoredVolume, "GET", self._path(id))
+
+    def list(self, *, limit: Optional[int] = None) -> List[StoredVolume]:
+        """Returns all volumes."""
+        return self._transport.list(StoredVolume, self._path(), "volumes", limit=limit)
+
+    def delete(self, id: str) -> None:
+        """Deletes a volume with what it holds.
+
+        Raises:
+            NotEmpty: a sandbox has it mounted.
+        """
         self._transport.json("DELETE", self._path(id))
 
 
