@@ -59,12 +59,15 @@ func (h *Handler) trafficToken(sandbox string) string { return h.tokens.Mint("tr
 // readToken returns whom an envd token is of, and for which sandbox.
 func (h *Handler) readToken(token string) (sandbox, principal, role string, ok bool) {
 	text, ok := h.tokens.Open(token)
-	parts := strings.Split(text, " ")
+	parts := splitToken(text)
 	if !ok || len(parts) != 4 || parts[0] != "envd" {
 		return "", "", "", false
 	}
 	return parts[1], parts[2], parts[3], true
 }
+
+// splitToken returns the parts of a token's text.
+func splitToken(text string) []string { return strings.Split(text, " ") }
 
 // authorise finds out which sandbox a request is for and as whom it acts there: by an envd token, a signature or an API key, and where
 // the sandbox asks for none of these, as the sandbox's owner, who made it so.

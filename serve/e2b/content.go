@@ -13,7 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"agentrun.dev/access"
 	"agentrun.dev/errs"
 	"agentrun.dev/vfs"
 	"agentrun.dev/vfs/bucketfs"
@@ -61,20 +60,10 @@ func (h *Handler) content(r *request) (*content, error) {
 	if !strings.EqualFold(scheme, "Bearer") {
 		token = ""
 	}
-	text, ok := h.tokens.Open(strings.TrimSpace(token))
-	parts := strings.Split(text, " ")
-	if !ok || len(parts) != 4 || parts[0] != "volume" || parts[1] != r.vars["id"] {
-		if err := h.authenticate(r); err != nil { // an API key does, too
-			return nil, errs.Msg(errs.Unauthorized, op, clip(r.vars["id"]), "the volume's token isn't valid")
-		}
-	} else {
-		who, err := h.Keys.CallerFor(r.Context(), parts[2], parts[3], r.RemoteAddr, r.id)
-		if err != nil {
-			return nil, err
-		}
-		r.who = who
+	if err := h.volumeCaller(r, strings.TrimSpace(token)); err != nil {
+		return nil, err
 	}
-	info, err := h.findVolume(r.Context(), r.who, r.vars["id"], access.BucketUse)
+	v, err := h.useVolume(r)
 	if err != nil {
 		return nil, err
 	}
@@ -82,15 +71,15 @@ func (h *Handler) content(r *request) (*content, error) {
 	if strings.ContainsRune(p, 0) || !utf8.ValidString(p) || len(p) > 4096 {
 		return nil, errs.Msg(errs.Invalid, op, "path", "want a path of at most 4096 bytes")
 	}
-	b, err := h.Store.Bucket(r.Context(), info.Name)
+	b, err := h.Store.Bucket(r.Context(), v.Bucket)
 	if err != nil {
 		return nil, err
 	}
-	fs, err := bucketfs.New(r.Context(), b, bucketfs.Options{UID: userID, GID: userID})
+	fs, err := bucketfs.New(r.Context(), b, bucketfs.Options{UID: userID, GID: userID, Bytes: v.Size})
 	if err != nil {
 		return nil, err
 	}
-	return &content{ns: vfs.NewNamespace(vfs.Mount{FS: fs, Source: "bucket:" + info.Name, Type: "bucket"}), fs: fs, path: path.Clean("/" + p)}, nil
+	return &content{ns: vfs.NewNamespace(vfs.Mount{FS: fs, Source: "bucket:" + v.Bucket, Type: "bucket"}), fs: fs, path: path.Clean("/" + p)}, nil
 }
 
 func (c *content) close(ctx context.Context) { _ = c.fs.Close(context.WithoutCancel(ctx)) }
