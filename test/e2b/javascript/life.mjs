@@ -54,14 +54,14 @@ group('pause', (step) => {
     await until('its end', async () => { try { await s.getInfo(); return false; } catch (e) { return e instanceof SandboxNotFoundError; } });
     assert.ok(Date.now() >= end - 500, 'not before its time');
     assert.equal(await s.isRunning(), false);
-    await fails(s.commands.run('true'), sdk.TimeoutError);
+    await fails(s.commands.run('true'), sdk.SandboxError);
   });
   step('Sandbox.create: pauses in time', async () => {
     const s = await create({ timeoutMs: 2_000, lifecycle: { onTimeout: 'pause' } });
     await s.files.write('/home/user/kept', 'slept');
     assert.deepEqual((await s.getInfo()).lifecycle, { onTimeout: 'pause', autoResume: false });
     await until('its sleep', async () => (await Sandbox.getInfo(s.sandboxId)).state === 'paused');
-    await fails(s.commands.run('true'), sdk.TimeoutError);
+    await fails(s.commands.run('true'), sdk.SandboxError);
     assert.equal((await Sandbox.getInfo(s.sandboxId)).state, 'paused', 'a use doesn’t wake it');
     const again = await Sandbox.connect(s.sandboxId, { timeoutMs: 60_000 });
     assert.equal(await again.files.read('/home/user/kept'), 'slept');

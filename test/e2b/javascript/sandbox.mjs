@@ -127,7 +127,7 @@ group('sandbox', (step) => {
     assert.equal(await s.kill(), false);
     assert.equal(await Sandbox.kill(s.sandboxId), false);
     await fails(s.getInfo(), SandboxNotFoundError);
-    await fails(s.commands.run('true'), sdk.TimeoutError);
+    await fails(s.commands.run('true'), sdk.SandboxError);
     await fails(s.files.read('/etc/passwd'), sdk.TimeoutError);
     assert.equal(await Sandbox.kill('i0000000000000000000x'), false);
   });
