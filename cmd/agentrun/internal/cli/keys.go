@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,12 +28,12 @@ func (a *app) keysCreate() *cobra.Command {
 objects of its buckets: about others it learns nothing, and it can't fork, snapshot or merge. It is
 void once its bucket is deleted, even if the name comes back. With --principal it is that principal's:
 it may what that one may, or less, with --role. With --e2b it has the form that E2B's SDKs take, and
-is your own unless --principal says whose it is. The secret is shown only now.`,
+is your own unless --principal says whose it is; it is printed alone. The secret is shown only now.`,
 		Example: a.example(`
   agentrun keys create --bucket task-42
   agentrun keys create --bucket datasets:ro --bucket task-42 --name agent-42 --expires 24h
   agentrun keys create --principal alice --role viewer
-  export E2B_API_KEY=$(agentrun keys create --e2b --json | jq -r .apiKey)`),
+  export E2B_API_KEY=$(agentrun keys create --e2b)`),
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: a.withServer(func(ctx context.Context, c *client.Client, _ []string) error {
@@ -66,6 +67,11 @@ is your own unless --principal says whose it is. The secret is shown only now.`,
 			}
 			if a.json {
 				return a.out.json(k)
+			}
+			if in.E2B { // alone, to be put into a variable
+				fmt.Fprintf(a.Stderr, "key %s of %s; it is shown only now, and expires: %s\n", k.ID, principalText(*k), moment(k.Expires))
+				a.out.printf("%s\n", k.APIKey)
+				return nil
 			}
 			line := func(label, value string) { a.out.printf("%s %s\n", a.out.paint(dim, pad(label, 18)), value) }
 			line("access key id", k.ID)
