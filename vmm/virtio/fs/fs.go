@@ -35,6 +35,12 @@ type Handler interface {
 	Handle(ctx context.Context, in, out []byte) (n int)
 }
 
+// HandlerFunc is a Handler.
+type HandlerFunc func(ctx context.Context, in, out []byte) int
+
+// Handle calls f.
+func (f HandlerFunc) Handle(ctx context.Context, in, out []byte) int { return f(ctx, in, out) }
+
 // Options configure a device.
 type Options struct {
 	// Tag is the name by which the guest mounts it: mount -t virtiofs TAG DIR. From 1 to 36 bytes, without zeros.
