@@ -11,7 +11,7 @@ import (
 	"agentrun.dev/test/harness"
 )
 
-// TestDevices lets Debian's cloud kernel drive every virtio device of ours: console, entropy, disks, a network card on a tap, files of a
+// TestDevices lets Debian's cloud kernel drive every virtio device of ours: console, entropy, disks, a network card, files of a
 // filesystem of package vfs, sockets, which the agent uses; then the machine is forked with all of them.
 func TestDevices(t *testing.T) {
 	archive := guestArchive(t, machine.Config{Hostname: "parent", User: "user", Dir: "/workspace", Lower: []wire.Mount{{Type: "ext4", Source: "/dev/vda"}}},
@@ -19,7 +19,6 @@ func TestDevices(t *testing.T) {
 	r := Run(t, Program{
 		Path:    Build(t, "agentrun.dev/test/vm/devices", false),
 		Files:   map[string]string{"/kernel": harness.Tool(t, "kernel-cloud"), "/initrd": archive, "/disk": rootImage(t)},
-		Modules: []string{"tun"},
 		Timeout: 5 * time.Minute,
 	})
 	for line := range strings.Lines(string(r.Output)) {

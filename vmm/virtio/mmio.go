@@ -51,6 +51,7 @@ type MMIO struct {
 	dirtier Dirtier
 	irq     func() error
 
+	line       sync.Mutex // held while the interrupt is raised
 	isr        atomic.Uint32
 	generation atomic.Uint32
 
@@ -82,7 +83,7 @@ type queueRegs struct {
 }
 
 // NewMMIO returns the transport of a device, unpaused and without a driver. irq raises the device's interrupt, as an edge: it
-// is called from any goroutine and mustn't wait for a vCPU. The device belongs to the transport, which closes it.
+// is called from any goroutine, one at a time, and mustn't wait for a vCPU. The device belongs to the transport, which closes it.
 func NewMMIO(dev Device, mem Memory, irq func() error) *MMIO {
 	m := &MMIO{dev: dev, mem: mem, irq: irq, offered: dev.Features() | transportFeatures}
 	m.dirtier, _ = mem.(Dirtier)
@@ -145,7 +146,12 @@ func (m *MMIO) violate(format string, args ...any) {
 // interrupt raises the interrupt for a reason.
 func (m *MMIO) interrupt(reason uint32) {
 	m.isr.Or(reason)
-	if err := m.irq(); err != nil {
+	// One edge after the other: of two at the same time the second could find the line high still, and be lost, although the
+	// driver has answered the first.
+	m.line.Lock()
+	err := m.irq()
+	m.line.Unlock()
+	if err != nil {
 		m.mu.Lock()
 		l := m.link
 		m.mu.Unlock()

@@ -2,6 +2,7 @@ package virtiotest
 
 import (
 	"encoding/binary"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,7 +62,12 @@ func New(t testing.TB, dev virtio.Device, o Options) *Driver {
 func (d *Driver) attach(dev virtio.Device) {
 	irq, faults := make(chan struct{}, 1), make(chan error, 16)
 	d.irq, d.faults = irq, faults
+	var line atomic.Bool
 	d.M = virtio.NewMMIO(dev, d.RAM, func() error {
+		if line.Swap(true) {
+			d.T.Error("the interrupt is raised by two at the same time: edges would be lost")
+		}
+		defer line.Store(false)
 		select {
 		case irq <- struct{}{}:
 		default:
