@@ -20,6 +20,7 @@ import (
 const (
 	MaxTag      = 36           // bytes of a tag
 	MaxTransfer = 1<<20 + 4096 // bytes of one request, and of one reply: 256 pages and the headers
+	MinRequest  = 40           // struct fuse_in_header, with which every request begins
 	MaxQueues   = 8
 	MaxInFlight = 64 // requests handled at the same time; more wait in the queue
 )
@@ -59,10 +60,7 @@ type Device struct {
 	buffers sync.Pool
 }
 
-const (
-	inHeader  = 40 // struct fuse_in_header
-	outHeader = 16 // struct fuse_out_header
-)
+const outHeader = 16 // struct fuse_out_header
 
 // New returns a device. The handler remains the caller's.
 func New(h Handler, o Options) (*Device, error) {
@@ -150,7 +148,7 @@ func (d *Device) Handle(ctx context.Context, q *virtio.Queue) error {
 		if c == nil || err != nil {
 			return err
 		}
-		if c.In.Len() < inHeader {
+		if c.In.Len() < MinRequest {
 			c.Done(0)
 			return errs.Msg(errs.Invalid, "virtio", "fs", "a request without a header")
 		}
@@ -184,9 +182,9 @@ func (d *Device) answer(ctx context.Context, c *virtio.Chain) bool {
 	out := room(&b.out, space)
 	var n int
 	if c.In.Len() > MaxTransfer {
-		var header [inHeader]byte
+		var header [MinRequest]byte
 		c.In.Read(header[:])
-		n = refuse(header[:], out, syscall.E2BIG)
+		n = Refuse(header[:], out, syscall.E2BIG)
 	} else {
 		in := room(&b.in, c.In.Len())
 		c.In.Read(in)
@@ -196,19 +194,19 @@ func (d *Device) answer(ctx context.Context, c *virtio.Chain) bool {
 				c.Return()
 				return false
 			}
-			n = refuse(in, out, syscall.EIO)
+			n = Refuse(in, out, syscall.EIO)
 		}
 		if n > space {
-			n = refuse(in, out, syscall.EIO)
+			n = Refuse(in, out, syscall.EIO)
 		}
 	}
 	c.Done(c.Out.Write(out[:n]))
 	return true
 }
 
-// refuse writes a reply that is an error only, if there is room for one.
-func refuse(in, out []byte, errno syscall.Errno) int {
-	if len(out) < outHeader {
+// Refuse writes a reply that is an error only, if there is room for one, and returns its length.
+func Refuse(in, out []byte, errno syscall.Errno) int {
+	if len(out) < outHeader || len(in) < 16 {
 		return 0
 	}
 	binary.LittleEndian.PutUint32(out, outHeader)
