@@ -90,3 +90,5 @@ require (
 	golang.org/x/time v0.15.0 // indirect
 	github.com/hanwen/go-fuse/v2 v2.12.1
 )
+
+require github.com/evanw/esbuild v0.28.2

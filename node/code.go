@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -62,10 +63,20 @@ func (l *local) Code(ctx context.Context, id string, c Code) (*CodeResult, error
 	}
 	s.Touch()
 	defer s.Touch()
+	if c.End {
+		language := c.Language
+		if language == "" {
+			language = api.Shell
+		}
+		return &CodeResult{Language: language}, s.calls.endOf(ctx, s, sessionKey{language, c.Session})
+	}
 	out, wrong := &untilEnd{w: c.Stdout}, &untilEnd{w: c.Stderr}
 	defer out.end()
 	defer wrong.end()
 	c.Stdout, c.Stderr = out, wrong
+	if rich := c.Rich; rich != nil {
+		c.Rich = func(m Rich) { out.do(func() { rich(m) }) }
+	}
 	r, err := s.code(ctx, c)
 	if err != nil && s.living() != nil {
 		err = errs.Msg(errs.Unavailable, "run", id, "the sandbox ended meanwhile")
@@ -129,7 +140,7 @@ func (s *Sandbox) interpret(ctx context.Context, c Code, language string, auto b
 	if err != nil {
 		return nil, false, err
 	}
-	q := request{Text: &c.Text, Auto: auto, extra: extra{Dir: c.Dir, Env: variables(c.Env)}}
+	q := request{Text: &c.Text, Auto: auto, extra: extra{Dir: c.Dir, Env: variables(c.Env), Rich: c.Rich != nil}, rich: c.message}
 	if c.Stdin != nil {
 		if q.Stdin, err = readStdin(c.Stdin); err != nil {
 			return nil, false, err
@@ -198,6 +209,16 @@ func (s *Sandbox) begins(ctx context.Context, language string) error {
 	return err
 }
 
+// message gives a driver's message to the caller. What can't be read comes from a program that writes like its driver: it is dropped.
+func (c *Code) message(line []byte) {
+	var m struct {
+		Rich *Rich `json:"rich"`
+	}
+	if c.Rich != nil && json.Unmarshal(line, &m) == nil && m.Rich != nil {
+		c.Rich(*m.Rich)
+	}
+}
+
 // isCommand tells whether a shell of the sandbox would run a program or builtin of this name.
 func (s *Sandbox) isCommand(ctx context.Context, word string) (bool, error) {
 	var out bytes.Buffer
@@ -236,8 +257,9 @@ func variables(list []string) map[string]string {
 
 // untilEnd is a caller's writer until the call has ended. What processes in the background write later is dropped.
 type untilEnd struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu   sync.Mutex
+	w    io.Writer
+	over bool
 }
 
 func (u *untilEnd) Write(b []byte) (int, error) {
@@ -249,8 +271,17 @@ func (u *untilEnd) Write(b []byte) (int, error) {
 	return u.w.Write(b)
 }
 
+// do does something until the call has ended, and not while a write goes on.
+func (u *untilEnd) do(f func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.over {
+		f()
+	}
+}
+
 func (u *untilEnd) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.w = nil
+	u.w, u.over = nil, true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -187,6 +188,27 @@ type Code struct {
 	Dir            string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	// End has the interpreter of the session end, whatever it is doing, instead of running a text.
+	End bool
+	// Rich, if not nil, is told what the text shows, its value and its error, which then aren't written to the output, in order with
+	// what is. Dir is then where the session begins, not where this text runs. A shell has nothing to tell.
+	Rich func(Rich)
+}
+
+// Rich is a message of a text that runs: that it begins, as the session's Count-th (from 1) that is told so; what it shows, in all the
+// forms that it has; or its error.
+type Rich struct {
+	Count int                        `json:"count,omitempty"`
+	Data  map[string]json.RawMessage `json:"data,omitempty"` // by media type; texts, and base64 of what isn't text
+	Main  bool                       `json:"main,omitempty"` // it is the value of the text
+	Error *CodeError                 `json:"error,omitempty"`
+}
+
+// CodeError is what ended a text.
+type CodeError struct {
+	Name      string `json:"name"`
+	Value     string `json:"value"`
+	Traceback string `json:"traceback"`
 }
 
 // CodeResult is how a text ended.

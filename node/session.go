@@ -46,6 +46,8 @@ const (
 var (
 	//go:embed drivers/python.py
 	pythonDriver string
+	//go:embed drivers/rich.py
+	pythonRich string
 	//go:embed drivers/node.js
 	nodeDriver string
 	//go:embed drivers/bash.sh
@@ -65,7 +67,7 @@ func (k sessionKey) command() (args []string, driver string) {
 		// Read byte by byte: a request may follow at once.
 		args = []string{"python3", "-c", `exec("import os\nh = b''\nwhile h[-1:] != b'\\n': h += os.read(0, 1)\nn, d = int(h), b''\n` +
 			`while len(d) < n: d += os.read(0, n - len(d))\nexec(d, {'__name__': 'agentrun'})", {})`}
-		text := "exec(compile(" + quotePython(pythonDriver) + `, "<agentrun>", "exec"), {"__name__": "agentrun"})`
+		text := "exec(compile(" + quotePython("RICH = "+quotePython(pythonRich)+"\n"+pythonDriver) + `, "<agentrun>", "exec"), {"__name__": "agentrun"})`
 		driver = fmt.Sprintf("%d\n%s", len(text), text)
 	case api.JavaScript:
 		args = []string{"bash", "-c", `t=$(mktemp) && exec 3<&0 0<>"$t" && rm -f "$t" && exec node -e "$0" "$@"`,
@@ -282,13 +284,38 @@ func (x *session) kill() {
 	<-x.ended
 }
 
+// endOf ends a session's interpreter, which may be busy. The next text begins anew.
+func (c *sessions) endOf(ctx context.Context, s *Sandbox, k sessionKey) error {
+	if a, ok := s.in.(engine.Attacher); ok {
+		for _, r := range a.Running() {
+			if o := sessionOf(r); o != nil && *o == k {
+				if err := a.Signal(r.Pid, 9); err != nil && !errs.Is(err, errs.NotFound) {
+					return err
+				}
+			}
+		}
+	}
+	x, err := s.session(k)
+	if err != nil {
+		return err
+	}
+	give, err := x.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer give()
+	x.kill()
+	return nil
+}
+
 // request is a call.
 type request struct {
 	Marker string
 	Text   *string // nil: only to be answered
 	Auto   bool    // only if it is of the language for sure
 	busy   bool    // the driver may not read at once
-	begins bool    // the interpreter is being started, which may take beginTime: its code may have to be compiled first
+	rich   func(b []byte)
+	begins bool // the interpreter is being started, which may take beginTime: its code may have to be compiled first
 	extra
 }
 
@@ -297,6 +324,7 @@ type extra struct {
 	Dir   string            `json:"dir,omitempty"`
 	Env   map[string]string `json:"env,omitempty"` // of this call
 	Claim map[string]string `json:"claim"`         // if not nil, in place of those of an earlier one
+	Rich  bool              `json:"rich,omitempty"`
 	Stdin []byte            `json:"stdin,omitempty"`
 }
 
@@ -338,7 +366,7 @@ func (r *request) fields() []byte {
 		text = *r.Text
 	}
 	var more []byte
-	if r.Dir != "" || len(r.Env) > 0 || r.Claim != nil || len(r.Stdin) > 0 {
+	if r.Dir != "" || len(r.Env) > 0 || r.Claim != nil || len(r.Stdin) > 0 || r.Rich {
 		more, _ = json.Marshal(r.extra) // of strings
 	}
 	text = strings.ToValidUTF8(text, "\uFFFD")
@@ -359,7 +387,9 @@ func shellSetup(r *request) (setup, after string) {
 		fmt.Fprintf(&a, "__agentrun_was_%s=${%s-}; __agentrun_set_%s=${%s+x}; export %s=%s; ", k, k, k, k, k, quoteShell(r.Env[k]))
 		fmt.Fprintf(&b, "if [ -n \"$__agentrun_set_%s\" ]; then export %s=\"$__agentrun_was_%s\"; else unset %s; fi; unset __agentrun_was_%s __agentrun_set_%s; ", k, k, k, k, k, k)
 	}
-	if r.Dir != "" {
+	if r.Dir != "" && r.Rich {
+		fmt.Fprintf(&a, "[ -n \"$__agentrun_begun\" ] || cd -- %s && __agentrun_begun=1", quoteShell(r.Dir))
+	} else if r.Dir != "" {
 		fmt.Fprintf(&a, "cd -- %s", quoteShell(r.Dir))
 	} else {
 		a.WriteString(":")
@@ -400,7 +430,7 @@ func (x *session) do(ctx context.Context, r request, stdout, stderr io.Writer) (
 	rand.Read(random[:])
 	r.Marker = "\x01agentrun:" + hex.EncodeToString(random[:]) + ":"
 	marker := []byte(r.Marker)
-	onOut, onErr := x.out.expect(marker, stdout, true), x.err.expect(marker, stderr, false)
+	onOut, onErr := x.out.expect(marker, stdout, true, r.rich), x.err.expect(marker, stderr, false, nil)
 	defer x.out.forget()
 	defer x.err.forget()
 	unread := func() {}
@@ -512,13 +542,18 @@ type markedWriter struct {
 	held   []byte // may be the beginning of a marker, or is the line after one
 	found  bool   // held is a line
 	lines  chan []byte
+	rich   func(b []byte) // gets lines within a call: what it shows besides its output
 }
+
+// richLine is how a line begins that isn't a call's first or last.
+var richLine = []byte(`{"rich":`)
 
 // expect sends output to a writer from one marker to the next, or without first from now on. The lines after the markers go to the
 // channel.
-func (m *markedWriter) expect(marker []byte, to io.Writer, first bool) <-chan []byte {
+func (m *markedWriter) expect(marker []byte, to io.Writer, first bool, rich func(b []byte)) <-chan []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.rich = rich
 	m.to, m.marker, m.begun, m.held, m.found, m.lines = to, marker, !first, nil, false, make(chan []byte, 2)
 	return m.lines
 }
@@ -527,7 +562,7 @@ func (m *markedWriter) expect(marker []byte, to io.Writer, first bool) <-chan []
 func (m *markedWriter) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.to, m.marker, m.held = nil, nil, nil
+	m.to, m.marker, m.held, m.rich = nil, nil, nil, nil
 }
 
 // Write takes all, also when the call's writer fails.
@@ -584,6 +619,11 @@ func (m *markedWriter) line(b []byte) []byte {
 	m.held = append(m.held, line...)
 	if !whole {
 		return nil
+	}
+	if m.rich != nil && m.begun && bytes.HasPrefix(m.held, richLine) {
+		m.rich(m.held)
+		m.held, m.found = nil, false
+		return after
 	}
 	m.lines <- m.held
 	m.held, m.found = nil, false

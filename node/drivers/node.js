@@ -3,7 +3,7 @@
 (() => {
   const fs = require('fs'), vm = require('vm'), util = require('util'), path = require('path'), Module = require('module');
   const maxResult = 1 << 20;
-  let cells = 0, current = null, size = 0;
+  let cells = 0, current = null, size = 0, told = 0;
   const given = new Map(), rest = Buffer.alloc(1 << 16);
 
   const exactly = (n) => {
@@ -84,7 +84,39 @@
     return found ? found[0] : '';
   };
 
+  // What is told richly goes as messages of media types, like those of a notebook's kernel.
+  const tell = (message) => {
+    let text = JSON.stringify(message);
+    if (text.length > 12 << 20) text = JSON.stringify({ data: { 'text/plain': `a result of ${text.length} bytes, which is too large to be shown` }, main: message.main });
+    send(1, `${current.request.marker}{"rich":${text}}\n`);
+  };
+  const FORMS = { _toHtml: 'text/html', _toMarkdown: 'text/markdown', _toSvg: 'image/svg+xml', _toPng: 'image/png', _toJpeg: 'image/jpeg', _toLatex: 'text/latex' };
+  const bundle = (v) => {
+    const data = {}, is = v !== null && (typeof v === 'object' || typeof v === 'function');
+    const add = (f) => { try { f(); } catch (e) { process.stderr.write(`${e && e.stack || e}\n`); } };
+    const own = is && v[Symbol.for('Jupyter.display')];
+    if (typeof own === 'function') add(() => Object.assign(data, own.call(v)));
+    if (is && typeof v._toMime === 'function') add(() => Object.assign(data, v._toMime()));
+    for (const k of is ? Object.keys(FORMS) : []) if (typeof v[k] === 'function' && !(FORMS[k] in data)) add(() => { data[FORMS[k]] = v[k](); });
+    for (const k of Object.keys(data)) if (data[k] instanceof Uint8Array) data[k] = Buffer.from(data[k]).toString('base64');
+    if (!('text/plain' in data)) data['text/plain'] = util.inspect(v);
+    return data;
+  };
+  const display = (...values) => {
+    if (current && current.request.rich) for (const v of values) tell({ data: bundle(v) });
+    else for (const v of values) process.stdout.write(util.inspect(v) + '\n');
+  };
+
   const failed = (e) => {
+    if (current && current.request.rich) {
+      const known = e !== null && typeof e === 'object' && 'message' in e;
+      const stack = known && typeof e.stack === 'string' ? e.stack : '';
+      const lines = stack.split('\n').filter((l) => !/^\s+at /.test(l) || /<cell \d+>/.test(l));
+      const head = known ? `${e.name}: ${e.message}` : util.inspect(e);
+      tell({ error: { name: known ? String(e.name) : '', value: known ? String(e.message) : util.inspect(e), traceback: (stack.startsWith(String(known && e.name)) ? lines : [head, ...lines]).join('\n').trimEnd() } });
+      current.status = 1;
+      return;
+    }
     let text;
     if (e !== null && typeof e === 'object' && typeof e.stack === 'string') {
       const lines = e.stack.split('\n'), end = lines.findIndex((l) => /^\s+at /.test(l) && /\[?(agentrun|evalmachine|eval)\]?[:)>]|node:|internal\//.test(l) && !/<cell \d+>/.test(l));
@@ -106,8 +138,13 @@
   const answer = (r, a) => { send(2, r.marker + '\n'); send(1, r.marker + JSON.stringify(a) + '\n'); };
   const show = (v) => {
     if (v === undefined) return;
-    const text = util.inspect(v);
     globalThis._ = v;
+    if (current.request.rich) {
+      const data = bundle(v);
+      current.result = String(data['text/plain']).slice(0, maxResult);
+      return tell({ data, main: true });
+    }
+    const text = util.inspect(v);
     current.result = text.slice(0, maxResult);
     process.stdout.write(text + '\n');
   };
@@ -121,6 +158,10 @@
     if (r.kind === 'auto') { const w = word(r.text); if (w) return answer(r, { word: w }); }
     cells++;
     current = { request: r, status: 0, result: '', before: [] };
+    if (r.rich) {
+      if (told > 0) r.dir = ''; // it is where the session begins
+      if (r.text.trim() !== '') tell({ count: ++told });
+    }
     if (r.claim) claim(r.claim);
     for (const k of Object.keys(r.env || {})) { current.before.push([k, process.env[k]]); process.env[k] = r.env[k]; }
     try {
@@ -137,6 +178,7 @@
   m.filename = path.join(process.cwd(), '<stdin>');
   m.paths = Module._nodeModulePaths(process.cwd());
   const put = (k, v) => Object.defineProperty(globalThis, k, { value: v, writable: true, configurable: true, enumerable: false });
+  put('display', display);
   put('require', Module.createRequire(m.filename)); put('module', m); put('exports', m.exports);
   for (const b of Module.builtinModules) {
     if (!/[\/_:]/.test(b) && !(b in globalThis)) Object.defineProperty(globalThis, b, { configurable: true, enumerable: false, get: () => require(b), set: (v) => put(b, v) });

@@ -43,7 +43,7 @@ func Run(t *testing.T, c Config) {
 		{"Policies", testPolicies}, {"Claim", testClaim}, {"Fork", testFork}, {"ForkInside", testForkInside}, {"Hibernate", testHibernate}, {"Restart", testRestart},
 		{"End", testEnd}, {"Missing", testMissing}, {"Exec", testExec}, {"Processes", testProcesses}, {"Diff", testDiff}, {"Merge", testMerge}, {"Snapshot", testSnapshot},
 		{"Capture", testCapture}, {"Network", testNetwork}, {"Shared", testShared}, {"HibernateKill", testHibernateKill},
-		{"Usage", testUsage}, {"Files", testFiles}, {"FilesHostile", testFilesHostile}, {"FilesConcurrent", testFilesConcurrent}, {"FilesAs", testFilesAs}, {"Watch", testWatch}, {"Dial", testDial}, {"Budget", testBudget}, {"Shell", testShell}, {"Python", testPython}, {"JavaScript", testJavaScript}, {"Sessions", testSessions}, {"Warm", testWarm},
+		{"Usage", testUsage}, {"Files", testFiles}, {"FilesHostile", testFilesHostile}, {"FilesConcurrent", testFilesConcurrent}, {"FilesAs", testFilesAs}, {"Watch", testWatch}, {"Dial", testDial}, {"Budget", testBudget}, {"Shell", testShell}, {"Python", testPython}, {"JavaScript", testJavaScript}, {"Rich", testRich}, {"Sessions", testSessions}, {"Warm", testWarm},
 	} {
 		t.Run(x.name, func(t *testing.T) { x.f(&tester{TB: t, t: t, c: c, World: c.New(t)}) })
 	}

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -168,7 +169,7 @@ func (c *Client) Code(ctx context.Context, id string, code node.Code) (*node.Cod
 	stream := c.c.Code(life)
 	out := &sender[pb.CodeInput]{send: stream.Send}
 	err := out.put(&pb.CodeInput{What: &pb.CodeInput_Start{Start: &pb.CodeStart{Id: id, Text: code.Text, Language: code.Language, DefaultLanguage: code.Default,
-		Session: code.Session, Env: code.Env, Dir: code.Dir}}})
+		Session: code.Session, Env: code.Env, Dir: code.Dir, Rich: code.Rich != nil, End: code.End}}})
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fromWire(ctx, "run code", id, err)
 	}
@@ -192,6 +193,11 @@ func (c *Client) Code(ctx context.Context, id string, code node.Code) (*node.Cod
 			w, b = code.Stderr, v.Stderr
 		case *pb.CodeOutput_Window:
 			granted.add(v.Window)
+		case *pb.CodeOutput_Rich:
+			var m node.Rich
+			if code.Rich != nil && json.Unmarshal(v.Rich, &m) == nil {
+				code.Rich(m)
+			}
 		case *pb.CodeOutput_Result:
 			return &node.CodeResult{Language: v.Result.GetLanguage(), Status: int(v.Result.GetStatus()), Result: v.Result.GetResult()}, nil
 		}

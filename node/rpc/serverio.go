@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"sync"
@@ -156,8 +157,16 @@ func (s *server) Code(ctx context.Context, stream *connect.BidiStream[pb.CodeInp
 			}
 		}
 	}()
+	var rich func(node.Rich)
+	if c.GetRich() {
+		rich = func(m node.Rich) {
+			if b, err := json.Marshal(m); err == nil {
+				_ = out.put(&pb.CodeOutput{What: &pb.CodeOutput_Rich{Rich: b}}) // a broken connection shows at the next output
+			}
+		}
+	}
 	res, err := s.h.Code(ctx, c.GetId(), node.Code{Text: c.GetText(), Language: c.GetLanguage(), Default: c.GetDefaultLanguage(), Session: c.GetSession(),
-		Env: c.GetEnv(), Dir: c.GetDir(), Stdin: in,
+		Env: c.GetEnv(), Dir: c.GetDir(), Stdin: in, Rich: rich, End: c.GetEnd(),
 		Stdout: output[pb.CodeOutput]{out, func(b []byte) *pb.CodeOutput { return &pb.CodeOutput{What: &pb.CodeOutput_Stdout{Stdout: b}} }},
 		Stderr: output[pb.CodeOutput]{out, func(b []byte) *pb.CodeOutput { return &pb.CodeOutput{What: &pb.CodeOutput_Stderr{Stderr: b}} }}})
 	in.end(nil)

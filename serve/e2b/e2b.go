@@ -32,6 +32,7 @@ import (
 	"agentrun.dev/control"
 	"agentrun.dev/errs"
 	"agentrun.dev/serve/e2b/envd"
+	"agentrun.dev/serve/e2b/interpreter"
 )
 
 // EnvdVersion is what clients are told: they leave out what an older envd didn't have.
@@ -99,6 +100,7 @@ func New(o Options) (*Handler, error) {
 	h := &Handler{Options: o, host: hostname(o.Domain), tokens: o.Keys.Tokens("e2b envd")}
 	h.table = h.routes()
 	h.envd = envd.New(envd.Options{Use: h.use, Defaults: defaults, Log: o.Log})
+	h.interpreter = interpreter.New(interpreter.Options{Use: h.use, Log: o.Log})
 	if o.Ports != nil {
 		h.ports = o.Ports(h.portHost(), h.dial)
 	}

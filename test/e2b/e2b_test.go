@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -100,10 +101,8 @@ func newKey(t *testing.T, s *harness.Server) string {
 	var wrong bytes.Buffer
 	cmd.Stderr = &wrong
 	out, err := cmd.Output()
-	for word := range strings.FieldsSeq(string(out)) {
-		if word = strings.TrimPrefix(word, "E2B_API_KEY="); strings.HasPrefix(word, "e2b_") {
-			return word
-		}
+	if m := regexp.MustCompile(`API key +(e2b_[0-9a-f]+)`).FindSubmatch(out); err == nil && m != nil {
+		return string(m[1])
 	}
 	if strings.Contains(wrong.String(), "unknown flag: --e2b") {
 		t.Log("OPEN: everything: the server doesn't speak E2B's protocol yet")

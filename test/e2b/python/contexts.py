@@ -43,7 +43,7 @@ async def _():
 @step("code", "Sandbox.run_code: environment", HERE)
 async def _():
     s = await box()
-    equal((await a(s.run_code("import os; os.environ['FROM'] + os.environ['OWN']", envs={"OWN": " call"}))).text, "'sandbox call'")
+    equal((await a(s.run_code("import os; os.environ['FROM'] + os.environ['OWN']", envs={"OWN": " call"}))).text, "sandbox call")
 
 
 @step("code", "Sandbox.run_code: timeout", HERE)
@@ -69,7 +69,7 @@ async def _():
     c = await a(s.create_code_context(cwd="/tmp"))
     equal((c.language, c.cwd), ("python", "/tmp"))
     await a(s.run_code("import os; mine = os.getcwd()", context=c))
-    equal((await a(s.run_code("mine", context=c))).text, "'/tmp'")
+    equal((await a(s.run_code("mine", context=c))).text, "/tmp")
     equal((await a(s.run_code("mine"))).error.name, "NameError")
 
 

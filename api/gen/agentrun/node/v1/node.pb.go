@@ -2530,6 +2530,8 @@ type CodeStart struct {
 	Session         string                 `protobuf:"bytes,5,opt,name=session,proto3" json:"session,omitempty"`
 	Env             []string               `protobuf:"bytes,6,rep,name=env,proto3" json:"env,omitempty"`
 	Dir             string                 `protobuf:"bytes,7,opt,name=dir,proto3" json:"dir,omitempty"`
+	End             bool                   `protobuf:"varint,9,opt,name=end,proto3" json:"end,omitempty"`   // of the session's interpreter, instead of a text
+	Rich            bool                   `protobuf:"varint,8,opt,name=rich,proto3" json:"rich,omitempty"` // what the text shows, its value and its error come as messages
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2611,6 +2613,20 @@ func (x *CodeStart) GetDir() string {
 		return x.Dir
 	}
 	return ""
+}
+
+func (x *CodeStart) GetEnd() bool {
+	if x != nil {
+		return x.End
+	}
+	return false
+}
+
+func (x *CodeStart) GetRich() bool {
+	if x != nil {
+		return x.Rich
+	}
+	return false
 }
 
 type CodeInput struct {
@@ -2779,6 +2795,7 @@ type CodeOutput struct {
 	//	*CodeOutput_Stderr
 	//	*CodeOutput_Result
 	//	*CodeOutput_Window
+	//	*CodeOutput_Rich
 	What          isCodeOutput_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2857,6 +2874,15 @@ func (x *CodeOutput) GetWindow() int64 {
 	return 0
 }
 
+func (x *CodeOutput) GetRich() []byte {
+	if x != nil {
+		if x, ok := x.What.(*CodeOutput_Rich); ok {
+			return x.Rich
+		}
+	}
+	return nil
+}
+
 type isCodeOutput_What interface {
 	isCodeOutput_What()
 }
@@ -2877,6 +2903,10 @@ type CodeOutput_Window struct {
 	Window int64 `protobuf:"varint,4,opt,name=window,proto3,oneof"` // further bytes of input that may be sent
 }
 
+type CodeOutput_Rich struct {
+	Rich []byte `protobuf:"bytes,5,opt,name=rich,proto3,oneof"` // a message, as JSON
+}
+
 func (*CodeOutput_Stdout) isCodeOutput_What() {}
 
 func (*CodeOutput_Stderr) isCodeOutput_What() {}
@@ -2884,6 +2914,8 @@ func (*CodeOutput_Stderr) isCodeOutput_What() {}
 func (*CodeOutput_Result) isCodeOutput_What() {}
 
 func (*CodeOutput_Window) isCodeOutput_What() {}
+
+func (*CodeOutput_Rich) isCodeOutput_What() {}
 
 type ProcessesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5096,7 +5128,7 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x06status\x18\x04 \x01(\x05H\x00R\x06status\x12\x18\n" +
 	"\x06window\x18\x05 \x01(\x03H\x00R\x06window\x12\x16\n" +
 	"\x06signal\x18\x06 \x01(\x05R\x06signalB\x06\n" +
-	"\x04what\"\xb4\x01\n" +
+	"\x04what\"\xda\x01\n" +
 	"\tCodeStart\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1a\n" +
@@ -5104,7 +5136,9 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x10default_language\x18\x04 \x01(\tR\x0fdefaultLanguage\x12\x18\n" +
 	"\asession\x18\x05 \x01(\tR\asession\x12\x10\n" +
 	"\x03env\x18\x06 \x03(\tR\x03env\x12\x10\n" +
-	"\x03dir\x18\a \x01(\tR\x03dir\"t\n" +
+	"\x03dir\x18\a \x01(\tR\x03dir\x12\x10\n" +
+	"\x03end\x18\t \x01(\bR\x03end\x12\x12\n" +
+	"\x04rich\x18\b \x01(\bR\x04rich\"t\n" +
 	"\tCodeInput\x123\n" +
 	"\x05start\x18\x01 \x01(\v2\x1b.agentrun.node.v1.CodeStartH\x00R\x05start\x12\x16\n" +
 	"\x05stdin\x18\x02 \x01(\fH\x00R\x05stdin\x12\x12\n" +
@@ -5114,13 +5148,14 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"CodeResult\x12\x1a\n" +
 	"\blanguage\x18\x01 \x01(\tR\blanguage\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x16\n" +
-	"\x06result\x18\x03 \x01(\tR\x06result\"\x9a\x01\n" +
+	"\x06result\x18\x03 \x01(\tR\x06result\"\xb0\x01\n" +
 	"\n" +
 	"CodeOutput\x12\x18\n" +
 	"\x06stdout\x18\x01 \x01(\fH\x00R\x06stdout\x12\x18\n" +
 	"\x06stderr\x18\x02 \x01(\fH\x00R\x06stderr\x126\n" +
 	"\x06result\x18\x03 \x01(\v2\x1c.agentrun.node.v1.CodeResultH\x00R\x06result\x12\x18\n" +
-	"\x06window\x18\x04 \x01(\x03H\x00R\x06windowB\x06\n" +
+	"\x06window\x18\x04 \x01(\x03H\x00R\x06window\x12\x14\n" +
+	"\x04rich\x18\x05 \x01(\fH\x00R\x04richB\x06\n" +
 	"\x04what\"\"\n" +
 	"\x10ProcessesRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"H\n" +
@@ -5542,6 +5577,7 @@ func file_agentrun_node_v1_node_proto_init() {
 		(*CodeOutput_Stderr)(nil),
 		(*CodeOutput_Result)(nil),
 		(*CodeOutput_Window)(nil),
+		(*CodeOutput_Rich)(nil),
 	}
 	file_agentrun_node_v1_node_proto_msgTypes[49].OneofWrappers = []any{
 		(*DialInput_Start)(nil),
