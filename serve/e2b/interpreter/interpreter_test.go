@@ -32,11 +32,11 @@ func TestLanguage(t *testing.T) {
 
 func TestUnindent(t *testing.T) {
 	for text, want := range map[string]string{
-		"x":                                   "x",
+		"x":                                    "x",
 		"\n    if a:\n        b\n    c\n  d\n": "\nif a:\n    b\nc\n  d\n",
-		"\tx\n\ty":                            "x\ny",
-		"":                                    "",
-		"  \n":                                "  \n",
+		"\tx\n\ty":                             "x\ny",
+		"":                                     "",
+		"  \n":                                 "  \n",
 	} {
 		if got := unindent(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
