@@ -30,7 +30,8 @@ const (
 // none but the server's own.
 //
 // In a sandbox that there is, Mounts is empty, and instead of Args there may be Code, a text as Run has it, or Attach, the
-// id of a process whose output is taken up: at most the newest MiB of what it wrote since it began, and what follows. With Keep
+// id of a process whose output is taken up: at most the newest MiB of what it wrote since it began, and what follows; of one that ended
+// within the last ten minutes, only how. With Keep
 // a command goes on when the client goes, and so does what was taken up.
 type Exec struct {
 	Args     []string `json:"args,omitempty"`

@@ -186,7 +186,8 @@ type Dialer interface {
 }
 
 // Attacher is implemented by instances in which a command that was captured with the image can be taken up again: its output
-// since the start, at most the newest MiB, goes to c's streams, and so does what follows. Of c only the streams count.
+// since the start, at most the newest MiB, goes to c's streams, and so does what follows. Of c only the streams count. One that has ended
+// lately can be attached to as well: its output is gone, but Wait tells at once how it ended.
 type Attacher interface {
 	Running() []Running
 	Attach(ctx context.Context, pid int, c Cmd) (Process, error)

@@ -60,7 +60,7 @@ type Host interface {
 	// Processes lists commands that were started and haven't ended; Signal sends one of them a signal.
 	Processes(ctx context.Context, id string) ([]engine.Running, error)
 	Signal(ctx context.Context, id string, pid, sig int) error
-	// Attach takes up the output of a command that runs, as engine.Attacher has it.
+	// Attach takes up the output of a command that runs, or the status of one that ended lately, as engine.Attacher has it.
 	Attach(ctx context.Context, id string, pid int, c engine.Cmd) (engine.Process, error)
 	// Files are the sandbox's files.
 	Files(ctx context.Context, id string) (Files, error)

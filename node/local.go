@@ -719,10 +719,19 @@ func (l *local) process(ctx context.Context, id string, pid int) (*Sandbox, erro
 
 // Attach implements Host.
 func (l *local) Attach(ctx context.Context, id string, pid int, c engine.Cmd) (engine.Process, error) {
-	s, err := l.process(ctx, id, pid)
+	s, err := l.hosted(id)
 	if err != nil {
 		return nil, err
 	}
+	a, ok := s.in.(engine.Attacher)
+	if !ok {
+		return nil, errs.Msg(errs.Unsupported, "attach", id, "this engine attaches nobody")
+	}
+	for _, r := range a.Running() {
+		if r.Pid == pid && sessionOf(r) != nil {
+			return nil, errs.Msg(errs.NotFound, "attach", fmt.Sprint(pid), "no command of this pid runs in the sandbox")
+		}
+	}
 	s.Touch()
-	return s.sleeper(s.in.(engine.Attacher).Attach(ctx, pid, c))
+	return s.sleeper(a.Attach(ctx, pid, c))
 }

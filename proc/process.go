@@ -285,10 +285,15 @@ func (p *Process) finish(status int) {
 	p.leaderEnded()
 	p.orphan()
 	s := p.sb
+	led, signal := p.Sid() == p.pid, p.Signaled()
 	s.mu.Lock()
 	parent := p.parent
 	if parent == nil {
 		delete(s.procs, p.pid)
+		if led {
+			s.past = append(s.past, Past{Pid: p.pid, Status: status, Signal: signal, Ended: time.Now()})
+			s.past = s.past[max(0, len(s.past)-maxPast):]
+		}
 	}
 	s.mu.Unlock()
 	close(p.done)

@@ -104,6 +104,7 @@ type Sandbox struct {
 
 	mu      sync.Mutex
 	procs   map[int]*Process
+	past    []Past // the newest last
 	nextPid int
 	full    time.Duration // up to this age of the sandbox no process can fork
 	closed  bool

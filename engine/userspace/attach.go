@@ -2,6 +2,7 @@ package userspace
 
 import (
 	"context"
+	"strconv"
 	"syscall"
 
 	"agentrun.dev/engine"
@@ -30,6 +31,11 @@ func leads(p *proc.Process) bool { return p.Parent() == nil && p.Sid() == p.Pid(
 // Attach implements engine.Attacher. errs.NotFound if no such command runs; errs.Exists if it has a client already.
 func (s *Sandbox) Attach(_ context.Context, pid int, c Cmd) (engine.Process, error) {
 	pp := s.sb.Lookup(pid)
+	if pp == nil {
+		if was, ok := s.sb.Past(pid); ok {
+			return past{was}, nil
+		}
+	}
 	if pp == nil || !leads(pp) {
 		return nil, errs.Msg(errs.NotFound, "attach", s.id, "no command of this pid runs in the sandbox")
 	}
@@ -52,6 +58,26 @@ func (s *Sandbox) Attach(_ context.Context, pid int, c Cmd) (engine.Process, err
 	s.commands[pid] = p
 	return p, nil
 }
+
+// past is a command that has ended.
+type past struct{ was proc.Past }
+
+// Pid implements engine.Process.
+func (p past) Pid() int { return p.was.Pid }
+
+// Wait implements engine.Process.
+func (p past) Wait(context.Context) (int, error) { return p.was.Status, nil }
+
+// Signal implements engine.Process.
+func (p past) Signal(int) error {
+	return errs.Msg(errs.NotFound, "signal", strconv.Itoa(p.was.Pid), "the command has ended")
+}
+
+// Resize implements engine.Process.
+func (past) Resize(engine.Size) error { return nil }
+
+// Signaled implements engine.Signaler.
+func (p past) Signaled() int { return p.was.Signal }
 
 // Signal implements engine.Attacher. All processes of the command's session get it.
 func (s *Sandbox) Signal(pid, sig int) error {

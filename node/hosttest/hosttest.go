@@ -609,4 +609,28 @@ func testProcesses(t *tester) {
 	if status, err := c.Wait(ctx); status != 137 || err != nil {
 		t.Errorf("%d, %v", status, err)
 	}
+	// How a command ended is told for a while, also to who comes late.
+	for pid, want := range map[int]int{p.Pid(): 143, list[0].Pid: 137} {
+		where := id
+		if want == 137 {
+			where = "child"
+		}
+		late, err := t.Host.Attach(ctx, where, pid, engine.Cmd{Stdout: &out})
+		t.ok(err)
+		if status, err := late.Wait(ctx); status != want || err != nil || late.Pid() != pid {
+			t.Errorf("%d of %d, %v", status, late.Pid(), err)
+		}
+		if x, ok := late.(engine.Signaler); !ok || x.Signaled() != want-128 {
+			t.Errorf("the signal that ended %d isn't told", pid)
+		}
+	}
+	p, err = t.Host.Exec(ctx, id, engine.Cmd{Args: []string{"bash", "-c", "exit 7"}})
+	t.ok(err)
+	_, err = p.Wait(ctx)
+	t.ok(err)
+	late, err := t.Host.Attach(ctx, id, p.Pid(), engine.Cmd{})
+	t.ok(err)
+	if status, err := late.Wait(ctx); status != 7 || err != nil {
+		t.Errorf("%d, %v", status, err)
+	}
 }

@@ -79,3 +79,21 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("status %d", r.StatusCode)
 	}
 }
+
+// TestAttachLate asks how a command ended that nobody waited for.
+func TestAttachLate(t *testing.T) {
+	s := newService(t, rest.Options{})
+	ctx := t.Context()
+	s.template("plain", api.TemplateSpec{})
+	s.sandbox("one")
+	pid := 0
+	if status, err := s.ExecIn(ctx, "one", api.Exec{Args: []string{"sh", "-c", "exit 5"}, Keep: true}, client.Streams{Started: func(n int) { pid = n }}); err != nil || status != 5 {
+		t.Fatalf("%d, %v", status, err)
+	}
+	if status, err := s.ExecIn(ctx, "one", api.Exec{Attach: pid}, client.Streams{}); err != nil || status != 5 {
+		t.Errorf("%d, %v", status, err)
+	}
+	if _, err := s.ExecIn(ctx, "one", api.Exec{Attach: pid + 1000}, client.Streams{}); !errs.Is(err, errs.NotFound) {
+		t.Errorf("one that never was: %v", err)
+	}
+}
