@@ -134,6 +134,9 @@ func (h *Handler) byToken(r *request, token string) (*api.Sandbox, *access.Calle
 	return sb, who, err
 }
 
+// signatureSize is the length of "v1_" and the Base64 of an SHA-256, without padding.
+const signatureSize = 3 + 43
+
 // bySignature finds who made a URL: one of those who have tokens for the sandbox that it names, or for any, where it names none.
 func (h *Handler) bySignature(r *request, signature string) (*api.Sandbox, *access.Caller, error) {
 	// E2B's words, as they are: programs compare them.
@@ -148,6 +151,10 @@ func (h *Handler) bySignature(r *request, signature string) (*api.Sandbox, *acce
 			return nil, nil, errs.Msg(errs.Unauthorized, "", "", "signature is already expired")
 		}
 	}
+	signature = strings.TrimRight(signature, "=")
+	if len(signature) != signatureSize {
+		return nil, nil, errs.Msg(errs.Unauthorized, op, "", "invalid signature")
+	}
 	begin := q.Get("path") + ":" + operation + ":" + q.Get("username") + ":"
 	fits := func(sb *api.Sandbox, who *api.Principal) bool {
 		text := begin + h.envdTokenOf(sb.ID, who.Name, who.Role)
@@ -156,7 +163,7 @@ func (h *Handler) bySignature(r *request, signature string) (*api.Sandbox, *acce
 		}
 		sum := sha256.Sum256([]byte(text))
 		want := "v1_" + base64.RawStdEncoding.EncodeToString(sum[:])
-		return subtle.ConstantTimeCompare([]byte(strings.TrimRight(signature, "=")), []byte(want)) == 1
+		return subtle.ConstantTimeCompare([]byte(signature), []byte(want)) == 1
 	}
 	sb, who, err := h.signer(r, fits)
 	if err != nil {

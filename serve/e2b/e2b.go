@@ -142,6 +142,8 @@ func (h *Handler) ServeHTTP(hw http.ResponseWriter, hr *http.Request) {
 	defer h.logged(w, r, time.Now())
 	defer h.recovered(w, r)
 	switch {
+	case h.crossOrigin(w, r):
+		return
 	case err != nil:
 	case t.kind == within:
 		err = h.serveInside(w, r)

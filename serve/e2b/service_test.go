@@ -323,6 +323,23 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+func TestPages(t *testing.T) {
+	s := newService(t)
+	s.template("plain", api.TemplateSpec{})
+	a := s.do("OPTIONS", "/v2/sandboxes", nil, "Origin", "https://page.example", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "x-api-key")
+	if a.status != 204 || a.header.Get("Access-Control-Allow-Origin") != "*" || a.header.Get("Access-Control-Allow-Headers") != "x-api-key" {
+		t.Errorf("asked before: %d %v", a.status, a.header)
+	}
+	a = s.do("GET", "/v2/sandboxes", nil, "Origin", "https://page.example", "X-API-Key", s.key)
+	if a.status != 200 || a.header.Get("Access-Control-Allow-Origin") != "*" || a.header.Get("Access-Control-Allow-Credentials") != "" {
+		t.Errorf("%d %v", a.status, a.header)
+	}
+	sb := s.create(map[string]any{})
+	if a = s.inside("OPTIONS", "/", sb.SandboxID, "8080", "", "Origin", "https://page.example", "Access-Control-Request-Method", "POST"); a.status != 202 {
+		t.Errorf("a server's own answer: %d", a.status)
+	}
+}
+
 func TestOnce(t *testing.T) {
 	s := newService(t)
 	s.template("plain", api.TemplateSpec{})

@@ -56,10 +56,17 @@ func (h *Handler) find(r *http.Request) (target, error) {
 			return target{kind: plane}, nil
 		}
 	}
-	if r.Header.Get(keyHeader) != "" {
+	if strings.HasPrefix(r.UserAgent(), "e2b-") || r.Header.Get(keyHeader) != "" && isVersion(path) {
 		return target{kind: plane}, nil // a call that isn't known, by a client of E2B
 	}
 	return target{}, nil
+}
+
+// isVersion reports whether a path begins with the number of a version: "/v9/…".
+func isVersion(path string) bool {
+	rest, ok := strings.CutPrefix(path, "/v")
+	n, _, more := strings.Cut(rest, "/")
+	return ok && more && n != "" && len(n) < 4 && strings.Trim(n, "0123456789") == ""
 }
 
 // begins reports whether a path is root, or beneath it.

@@ -51,7 +51,7 @@ async def _():
 
 @step("sandbox", "Sandbox.create: once", since("2.63.0"))
 async def _():
-    key = "once-%s-%s" % (PID, time.time())
+    key = "once-%s-%d" % (PID, time.time_ns())
     one = await create(timeout=60, idempotency_key=key)
     two = await create(timeout=60, idempotency_key=key)
     equal(one.sandbox_id, two.sandbox_id)

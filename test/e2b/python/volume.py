@@ -97,7 +97,7 @@ async def _():
     equal(await a(Volume.destroy(v.volume_id)), False)
 
 
-secret = "SUITE_PY_" + PID
+secret = "suite_py_" + PID
 
 
 @step("secrets", "Secret.create", Secret is not None)
