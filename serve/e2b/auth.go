@@ -153,7 +153,7 @@ func (h *Handler) bySignature(r *request, signature string) (*api.Sandbox, *acce
 	}
 	signature = strings.TrimRight(signature, "=")
 	if len(signature) != signatureSize {
-		return nil, nil, errs.Msg(errs.Unauthorized, op, "", "invalid signature")
+		return nil, nil, errs.Msg(errs.Unauthorized, "", "", "invalid signature")
 	}
 	begin := q.Get("path") + ":" + operation + ":" + q.Get("username") + ":"
 	fits := func(sb *api.Sandbox, who *api.Principal) bool {

@@ -102,6 +102,7 @@ func (h *Handler) translate(r *request, b *asked, in *recipe) (*api.TemplateSpec
 			spec.Image = in.FromImage
 		}
 		spec.Network = api.NetworkPolicy{Egress: "allow"}
+		s.line(sudoers)
 	default:
 		return nil, nil, errs.Msg(errs.Invalid, op, "fromImage, fromTemplate", "want one of them")
 	}
