@@ -16,6 +16,7 @@ import (
 // Limits of commands.
 const (
 	maxFollowers = 64       // of a command
+	maxFollowing = 512      // streams of a sandbox's commands
 	maxEnded     = 4096     // commands that ended and are remembered
 	maxChunk     = 32 << 10 // bytes of output in one event
 	maxQueue     = 32       // events that a follower is behind, at most
@@ -27,6 +28,7 @@ type commands struct {
 	kept  time.Duration
 	mu    sync.Mutex
 	boxes map[string]map[int]*command // by sandbox and number
+	open  map[string]int              // streams, by sandbox
 	ended []*command                  // oldest first; those that were replaced or forgotten too
 }
 
@@ -241,6 +243,28 @@ func (c *command) running() bool {
 		return false
 	default:
 		return true
+	}
+}
+
+// enter takes a place among the streams of a sandbox, so that none takes all; leave gives it back.
+func (k *commands) enter(sandbox string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.open[sandbox] >= maxFollowing {
+		return errs.Msg(errs.Limit, "follow command", sandbox, fmt.Sprintf("a sandbox has %d streams of commands at most", maxFollowing))
+	}
+	if k.open == nil {
+		k.open = map[string]int{}
+	}
+	k.open[sandbox]++
+	return nil
+}
+
+func (k *commands) leave(sandbox string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.open[sandbox]--; k.open[sandbox] == 0 {
+		delete(k.open, sandbox)
 	}
 }
 

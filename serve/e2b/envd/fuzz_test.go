@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"agentrun.dev/api"
+	"agentrun.dev/errs"
 )
 
 // FuzzPath holds paths of clients to what node.Files may be asked for.
@@ -91,6 +92,28 @@ func TestGzipOnly(t *testing.T) {
 		if wantsGzip(accept) != want {
 			t.Errorf("%q: %v", accept, !want)
 		}
+	}
+}
+
+func TestStreamsOfASandbox(t *testing.T) {
+	var k commands
+	for range maxFollowing {
+		if err := k.enter("a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.enter("a"); !errs.Is(err, errs.Limit) {
+		t.Errorf("one more: %v", err)
+	}
+	if err := k.enter("b"); err != nil {
+		t.Errorf("another sandbox: %v", err)
+	}
+	for range maxFollowing {
+		k.leave("a")
+	}
+	k.leave("b")
+	if len(k.open) != 0 {
+		t.Errorf("left: %v", k.open)
 	}
 }
 

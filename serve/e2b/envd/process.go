@@ -73,11 +73,12 @@ func (p processes) Start(ctx context.Context, r *connect.Request[processpb.Start
 	if err != nil {
 		return p.h.wire(ctx, err)
 	}
+	defer p.h.commands.leave(c.sandbox)
 	return p.follow(ctx, r.Header(), c, first, func(e *processpb.ProcessEvent) error { return out.Send(&processpb.StartResponse{Event: e}) })
 }
 
-// start begins a command.
-func (p processes) start(ctx context.Context, r *connect.Request[processpb.StartRequest]) (*command, *follower, error) {
+// start begins a command. Without an error a place among the sandbox's streams was taken.
+func (p processes) start(ctx context.Context, r *connect.Request[processpb.StartRequest]) (c *command, first *follower, err error) {
 	cmd, err := cmdOf(r.Msg)
 	if err != nil {
 		return nil, nil, err
@@ -91,6 +92,14 @@ func (p processes) start(ctx context.Context, r *connect.Request[processpb.Start
 		return nil, nil, err
 	}
 	defer w.Close()
+	if err := p.h.commands.enter(w.Sandbox.ID); err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			p.h.commands.leave(w.Sandbox.ID)
+		}
+	}()
 	cwd := r.Msg.GetProcess().GetCwd()
 	if cmd.Dir, err = w.path(cwd); err != nil {
 		return nil, nil, err
@@ -98,12 +107,12 @@ func (p processes) start(ctx context.Context, r *connect.Request[processpb.Start
 	if cmd.Root = w.root(); cmd.Root {
 		cmd.Env = append([]string{"HOME=" + w.home, "USER=" + w.name, "LOGNAME=" + w.name}, cmd.Env...)
 	}
-	c := &command{tag: r.Msg.Tag, config: r.Msg.GetProcess(), tty: cmd.TTY != nil, out: followers{patience: p.h.o.Patience}}
+	c = &command{tag: r.Msg.Tag, config: r.Msg.GetProcess(), tty: cmd.TTY != nil, out: followers{patience: p.h.o.Patience}}
 	if c.tty || r.Msg.Stdin == nil || r.Msg.GetStdin() {
 		c.in = &input{}
 	}
 	c.streams(&cmd)
-	first, err := p.h.commands.run(ctx, w.Session, c, limit, func() (engine.Process, error) {
+	first, err = p.h.commands.run(ctx, w.Session, c, limit, func() (engine.Process, error) {
 		x, err := w.Exec(ctx, cmd)
 		if errs.Is(err, errs.NotFound) && cwd == "" && w.missing(ctx, cmd.Dir) {
 			cmd.Dir = "/"
@@ -268,19 +277,26 @@ func (p processes) Connect(ctx context.Context, r *connect.Request[processpb.Con
 	if err != nil {
 		return p.h.wire(ctx, err)
 	}
+	defer p.h.commands.leave(c.sandbox)
 	return p.follow(ctx, r.Header(), c, f, func(e *processpb.ProcessEvent) error { return out.Send(&processpb.ConnectResponse{Event: e}) })
 }
 
-// take finds a command, and follows it.
+// take finds a command, and follows it. Without an error a place among the sandbox's streams was taken.
 func (p processes) take(ctx context.Context, header http.Header, of *processpb.ProcessSelector) (*command, *follower, error) {
 	w, err := p.h.begin(ctx, header, access.SandboxExec)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer w.Close()
+	if err := p.h.commands.enter(w.Sandbox.ID); err != nil {
+		return nil, nil, err
+	}
 	c, f, err := p.find(ctx, w.Session, of)
 	if err == nil && f == nil {
 		f, err = c.out.add()
+	}
+	if err != nil {
+		p.h.commands.leave(w.Sandbox.ID)
 	}
 	return c, f, err
 }
@@ -315,6 +331,11 @@ func (p processes) find(ctx context.Context, s *control.Session, of *processpb.P
 	cmd := engine.Cmd{}
 	c.streams(&cmd)
 	f, err := p.h.commands.run(ctx, s, c, 0, func() (engine.Process, error) { return s.Attach(ctx, int(by.Pid), cmd) })
+	if errs.Is(err, errs.Exists) { // somebody else took it up at the same time
+		if c := p.h.commands.find(s.Sandbox.ID, of); c != nil {
+			return c, nil, nil
+		}
+	}
 	if errs.Is(err, errs.NotFound) {
 		err = missing(of)
 	}
