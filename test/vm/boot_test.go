@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -88,8 +89,32 @@ $bb poweroff -f
 `, "virtio_mmio", "virtio_blk", "virtio_rng")},
 		Timeout: 8 * time.Minute,
 	})
-	t.Logf("up in %v, all in %v\n%s", r.Booted, r.Took, r.Output)
+	t.Logf("up in %v, all in %v", r.Booted, r.Took)
 	if r.Status != 0 {
-		t.Fatalf("status %d", r.Status)
+		t.Fatalf("status %d, output:\n%s", r.Status, r.Output)
+	}
+	state := regexp.MustCompile(`(?m)^init: state ([0-9a-f]{64})`).FindSubmatch(r.Output)
+	if state == nil {
+		t.Fatalf("no state in\n%s", r.Output)
+	}
+	entropy := make(map[string]string)
+	for who, prefix := range map[string]string{"parent": "", "child 0": "0: ", "child 1": "1: ", "child 2": "2: ", "child 3": "3: "} {
+		said := prefix + "init: " + who
+		for _, want := range []string{" goes on with " + string(state[1]), " reads what is on the disk", " has slept"} {
+			if !bytes.Contains(r.Output, []byte(said+want)) {
+				t.Errorf("the %s never said %q", who, want)
+			}
+		}
+		drawn := regexp.MustCompile("(?m)^" + said + " has new entropy ([0-9a-f]{64})").FindSubmatch(r.Output)
+		if drawn == nil {
+			t.Errorf("the %s drew no entropy", who)
+		} else if other, ok := entropy[string(drawn[1])]; ok {
+			t.Errorf("the %s drew what the %s did", who, other)
+		} else {
+			entropy[string(drawn[1])] = who
+		}
+	}
+	if t.Failed() {
+		t.Logf("output:\n%s", r.Output)
 	}
 }

@@ -118,7 +118,8 @@ var allowed = []uint32{
 }
 
 // refused fail without ending the process: libraries try them and do without.
-var refused = []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT, unix.SYS_OPEN, unix.SYS_NEWFSTATAT, unix.SYS_STATX, unix.SYS_READLINKAT, unix.SYS_PRLIMIT64, unix.SYS_GETRLIMIT,
+var refused = []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT, unix.SYS_OPEN, unix.SYS_NEWFSTATAT, unix.SYS_STATX, unix.SYS_READLINKAT,
+	unix.SYS_PRLIMIT64, unix.SYS_GETRLIMIT,
 	unix.SYS_UNAME, unix.SYS_SETSOCKOPT, unix.SYS_PRCTL, unix.SYS_SCHED_SETAFFINITY, unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID}
 
 // calls is the filter. Mappings are never executable, threads are the only children, ioctls are KVM's and that which

@@ -22,7 +22,7 @@ type flags struct {
 	registers       string
 }
 
-var featureLeaves = []flags{
+var featureLeaves = [...]flags{
 	{1, 0, "cd"}, {7, 0, "bcd"}, {7, 1, "abcd"}, {7, 2, "d"}, {0xd, 0, "ad"}, {0xd, 1, "acd"}, {0x14, 0, "bc"}, {0x19, 0, "abc"}, {0x1e, 1, "a"},
 	{0x24, 0, "b"}, {0x80000001, 0, "cd"}, {0x80000007, 0, "d"}, {0x80000008, 0, "b"}, {0x8000000a, 0, "d"}, {0x80000021, 0, "a"},
 	{0x40000001, 0, "a"},
@@ -31,10 +31,15 @@ var featureLeaves = []flags{
 // tscTolerance is by how much rates may differ that are called the same: KVM's own tolerance, in parts per million.
 const tscTolerance = 250
 
-// what a guest is told by KVM or by us, whatever the host has
-var emulated = map[[3]uint32]uint32{
-	{1, 0, 'c'}: 1<<31 | 1<<27 | 1<<24 | 1<<21, // hypervisor, OSXSAVE, TSC deadline, x2APIC
-	{1, 0, 'd'}: 1 << 28,                       // several vCPUs
+// emulated is what a guest is told by KVM or by us, whatever the host has.
+func emulated(f flags, r rune) uint32 {
+	switch {
+	case f.function == 1 && r == 'c':
+		return 1<<31 | 1<<27 | 1<<24 | 1<<21 // hypervisor, OSXSAVE, TSC deadline, x2APIC
+	case f.function == 1 && r == 'd':
+		return 1 << 28 // several vCPUs
+	}
+	return 0
 }
 
 // Fits says whether the snapshot can be restored on a host: nil, or an error of kind Unsupported that names what is missing.
@@ -78,7 +83,7 @@ func fitsCPUID(guest, host []kvm.CPUIDEntry, refuse func(string, ...any) error) 
 	for _, f := range featureLeaves {
 		g, h := leaf(guest, f.function, f.index), leaf(host, f.function, f.index)
 		for _, r := range f.registers {
-			missing := register(g, r) &^ register(h, r) &^ emulated[[3]uint32{f.function, f.index, uint32(r)}]
+			missing := register(g, r) &^ register(h, r) &^ emulated(f, r)
 			if missing != 0 {
 				return refuse("its CPU or KVM lacks features that the guest was told of (leaf %#x.%d, e%cx %#x)", f.function, f.index, r, missing)
 			}
@@ -88,7 +93,15 @@ func fitsCPUID(guest, host []kvm.CPUIDEntry, refuse func(string, ...any) error) 
 }
 
 func register(e kvm.CPUIDEntry, r rune) uint32 {
-	return map[rune]uint32{'a': e.EAX, 'b': e.EBX, 'c': e.ECX, 'd': e.EDX}[r]
+	switch r {
+	case 'a':
+		return e.EAX
+	case 'b':
+		return e.EBX
+	case 'c':
+		return e.ECX
+	}
+	return e.EDX
 }
 
 func leaf(list []kvm.CPUIDEntry, function, index uint32) kvm.CPUIDEntry {

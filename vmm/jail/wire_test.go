@@ -1,0 +1,135 @@
+package jail
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"agentrun.dev/errs"
+	"agentrun.dev/vmm/memory"
+	"agentrun.dev/vmm/snapshot"
+)
+
+// pair is the two ends of a socket: ours, and a raw one of somebody hostile.
+func pair(t testing.TB) (*conn, int) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newConn(os.NewFile(uintptr(fds[0]), "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); unix.Close(fds[1]) })
+	return c, fds[1]
+}
+
+// open counts this process's descriptors.
+func open(t testing.TB) int {
+	t.Helper()
+	d, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(d)
+}
+
+// layer is a sealed file of RAM's size.
+func layer(t testing.TB, size int) int {
+	t.Helper()
+	fd, err := sealed(make([]byte, size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fd
+}
+
+// TestSnapshotOverTheWire sends a snapshot and reads it.
+func TestSnapshotOverTheWire(t *testing.T) {
+	im, err := memory.Import(8192, []memory.Extent{{Off: 0, End: 8192}}, []int{layer(t, 8192)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	s := &snapshot.Snapshot{Machine: snapshot.Machine{Memory: 8192, VCPUs: 1}, Clock: 7, Memory: im}
+	c, fd := pair(t)
+	m, err := encode(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Sendmsg(fd, b, unix.UnixRights(m.fds...), nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(m.fds[0])
+	got, err := c.receive(make([]byte, maxPacket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := decode(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	if read.Clock != 7 || read.Memory.Size() != 8192 {
+		t.Errorf("read %+v", read)
+	}
+}
+
+// FuzzMessages sends packets as a VMM that was taken over would: whatever they say, an error or a snapshot comes out,
+// and no descriptor stays behind.
+func FuzzMessages(f *testing.F) {
+	f.Add([]byte(`{"Op":"capture","Size":8192,"Extents":[{"Off":0,"End":8192,"Layer":0}]}`), []byte(`{"Machine":{"Memory":8192}}`), uint8(2))
+	f.Add([]byte(`{"Op":"capture","Size":8192,"Extents":[{"Off":0,"End":4096,"Layer":1},{"Off":4096,"End":8192,"Layer":0}]}`), []byte(`{}`), uint8(3))
+	f.Add([]byte(`{"ID":1,"Failed":{"Kind":200,"Text":"x"},"Exit":{"Reason":99}}`), []byte(``), uint8(0))
+	f.Add([]byte(`[`), []byte(`[`), uint8(1))
+	f.Fuzz(func(t *testing.T, packet, state []byte, fds uint8) {
+		if len(packet) == 0 || len(packet) > maxPacket {
+			return
+		}
+		c, fd := pair(t)
+		before := open(t)
+		var send []int
+		if fds > 0 {
+			s, err := sealed(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			send = append(send, s)
+		}
+		for range fds % 5 {
+			send = append(send, layer(t, 8192))
+		}
+		var oob []byte
+		if len(send) > 0 {
+			oob = unix.UnixRights(send...)
+		}
+		if err := unix.Sendmsg(fd, packet, oob, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, fd := range send {
+			unix.Close(fd)
+		}
+		m, err := c.receive(make([]byte, maxPacket))
+		if err == nil {
+			_ = m.Failed.err("x")
+			var s *snapshot.Snapshot
+			if s, err = decode(m); err == nil {
+				s.Close()
+			}
+			m.closeFDs()
+		}
+		if err != nil && errs.KindOf(err) == errs.Other {
+			t.Errorf("%v", err)
+		}
+		if after := open(t); after != before {
+			t.Errorf("%d descriptors became %d", before, after)
+		}
+	})
+}
