@@ -117,7 +117,7 @@ func (b *bench) run(only, dir string) (err error) {
 		name string
 		f    func(*bench) error
 	}{{"fork", forks}, {"depth", depth}, {"diff", diffs}, {"deletes", deletes}, {"writes", randomWrites}, {"rename", renames},
-		{"small-forks", smallForks}, {"store", storedOnce}, {"s3", s3}, {"sessions", sessions}, {"neighbours", neighbours}, {"ssh", sshSessions}, {"python", interpreters}, {"shell", shells}, {"claims", claims}, {"service", service}, {"vm", vms}} {
+		{"small-forks", smallForks}, {"store", storedOnce}, {"s3", s3}, {"sessions", sessions}, {"neighbours", neighbours}, {"ssh", sshSessions}, {"python", interpreters}, {"shell", shells}, {"claims", claims}, {"service", service}, {"vm", vms}, {"vm-jail", jails}} {
 		if !b.want(g.name) {
 			continue
 		}

@@ -44,7 +44,7 @@ func vms(b *bench) error {
 			return err
 		}
 	}
-	return jails(b)
+	return nil
 }
 
 // vmBench is the group for one kind of VM.
@@ -269,7 +269,7 @@ func (v *vmBench) forks() error {
 		ours, floor times
 	}{{"from a shell made in advance", ours, bare}, {"from nothing", oursAll, bareAll}} {
 		x := ratio(r.ours.p50(), r.floor.p50())
-		v.b.add(row{Name: "fork of a VM of 512 MiB, " + v.name + ", " + r.name + ", to the guest's first instruction out", Ours: r.ours.String(),
+		v.b.add(row{Name: "fork of a VM of 512 MiB, " + v.name + ", " + r.name + ": until its guest runs", Ours: r.ours.String(),
 			Other: "the same ioctls alone " + r.floor.String(), Ratio: x, Target: "≤ 1.3", Met: x <= 1.3})
 	}
 	return nil

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"runtime"
 	"syscall"
 	"unsafe"
 
@@ -14,6 +15,9 @@ const maxOpen = 512
 
 // confine takes from the process what it doesn't need any more, for good: the filesystem, its user, system calls.
 func confine(uid, gid int) error {
+	// Some of it is the thread's own until the filter, set by a thread without new privileges, brings all others to it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	fail := func(step string, err error) error {
 		return errs.New(errs.Other, "vmm process", "confine: "+step, err).
 			WithHint("VMM processes need root, or user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns)")

@@ -128,7 +128,7 @@ func FuzzMessages(f *testing.F) {
 		if err != nil && errs.KindOf(err) == errs.Other {
 			t.Errorf("%v", err)
 		}
-		if after := open(t); after != before {
+		if after := open(t); after > before { // fewer, when what other tests left was collected meanwhile
 			t.Errorf("%d descriptors became %d", before, after)
 		}
 	})
