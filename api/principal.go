@@ -72,6 +72,12 @@ type Audit struct {
 	More    bool         `json:"more,omitempty"`
 }
 
+// AuditCut is how many entries a cut of the audit log took off its beginning: DELETE /v1/audit?before=T. The cut is an entry itself, which
+// holds the hash of the last that went: a copy of those, exported before, can be checked ever after.
+type AuditCut struct {
+	Entries uint64 `json:"entries"`
+}
+
 // AuditCheck is what a check of the chain found.
 type AuditCheck struct {
 	Entries uint64 `json:"entries"`

@@ -418,9 +418,10 @@ type Node struct {
 	Seen      time.Time         `json:"seen"`
 }
 
-// Nodes are all nodes.
+// Nodes is a page of nodes, by name: without a limit, up to MaxPage.
 type Nodes struct {
 	Nodes []Node `json:"nodes"`
+	Next  string `json:"next,omitempty"`
 }
 
 // Modes of an agent: which sandbox its conversations get.
@@ -443,9 +444,10 @@ type Agent struct {
 	Owner     string `json:"owner,omitempty"`
 }
 
-// Agents are all agents.
+// Agents is a page of agents, by name: without a limit, up to MaxPage.
 type Agents struct {
 	Agents []Agent `json:"agents"`
+	Next   string  `json:"next,omitempty"`
 }
 
 // Attach attaches a sandbox to a conversation: POST /v1/conversations/{id}/attach. Which one is the agent's mode to say;

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"agentrun.dev/api"
 	"agentrun.dev/errs"
@@ -63,6 +64,13 @@ func (c *Client) ExportAudit(ctx context.Context, after uint64, w io.Writer) err
 	return nil
 }
 
+// CutAudit cuts off the entries of the audit log that are older than a time, and returns how many. Export them before.
+func (c *Client) CutAudit(ctx context.Context, before time.Time) (uint64, error) {
+	var out api.AuditCut
+	err := c.call(ctx, http.MethodDelete, path("audit"), url.Values{"before": {before.UTC().Format(time.RFC3339Nano)}}, nil, &out)
+	return out.Entries, err
+}
+
 // PutAgent makes an agent or changes it.
 func (c *Client) PutAgent(ctx context.Context, a api.Agent) (*api.Agent, error) {
 	return put[api.Agent](ctx, c, path("agents", a.Name), a)
@@ -75,11 +83,17 @@ func (c *Client) Agent(ctx context.Context, name string) (*api.Agent, error) {
 
 // Agents lists agents.
 func (c *Client) Agents(ctx context.Context) ([]api.Agent, error) {
-	out, err := get[api.Agents](ctx, c, path("agents"), nil)
-	if err != nil {
-		return nil, err
+	var all []api.Agent
+	for p := (Page{}); ; {
+		out, err := get[api.Agents](ctx, c, path("agents"), p.query(nil))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, out.Agents...)
+		if p.Cursor = out.Next; p.Cursor == "" {
+			return all, nil
+		}
 	}
-	return out.Agents, nil
 }
 
 // DeleteAgent forgets an agent.

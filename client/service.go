@@ -342,7 +342,17 @@ func (c *Client) Events(ctx context.Context, after uint64, sandbox, kind string,
 
 // Nodes lists nodes.
 func (c *Client) Nodes(ctx context.Context) (*api.Nodes, error) {
-	return get[api.Nodes](ctx, c, path("nodes"), nil)
+	all := &api.Nodes{Nodes: []api.Node{}}
+	for p := (Page{}); ; {
+		out, err := get[api.Nodes](ctx, c, path("nodes"), p.query(nil))
+		if err != nil {
+			return nil, err
+		}
+		all.Nodes = append(all.Nodes, out.Nodes...)
+		if p.Cursor = out.Next; p.Cursor == "" {
+			return all, nil
+		}
+	}
 }
 
 // DrainNode has a node start nothing new, or start things again.

@@ -92,19 +92,23 @@ func (c *Control) Agent(ctx context.Context, who *access.Caller, name string) (*
 }
 
 // Agents lists agents by name.
-func (c *Control) Agents(ctx context.Context, who *access.Caller) (*api.Agents, error) {
+func (c *Control) Agents(ctx context.Context, who *access.Caller, p Page) (*api.Agents, error) {
 	if err := c.allow(ctx, who, access.AgentGet, access.Thing{Kind: "agent", Visibility: api.All}); err != nil {
 		return nil, err
 	}
-	out := &api.Agents{Agents: []api.Agent{}}
+	list := []api.Agent{}
 	c.agents.all(func(n string, a *api.Agent) bool {
 		if c.o.Guard.Sees(who, agentThing(n, a)) {
-			out.Agents = append(out.Agents, *a)
+			list = append(list, *a)
 		}
 		return true
 	})
-	slices.SortFunc(out.Agents, func(a, b api.Agent) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
+	slices.SortFunc(list, func(a, b api.Agent) int { return cmp.Compare(a.Name, b.Name) })
+	page, next, err := pageOf(p.full(), list, func(a api.Agent) string { return a.Name })
+	if err != nil {
+		return nil, err
+	}
+	return &api.Agents{Agents: page, Next: next}, nil
 }
 
 // DeleteAgent forgets an agent. Its conversations keep their sandboxes.

@@ -210,6 +210,14 @@ type Page struct {
 	Cursor string
 }
 
+// full is a page of a list that clients take for whole: without a limit it is as long as may be.
+func (p Page) full() Page {
+	if p.Limit == 0 {
+		p.Limit = api.MaxPage
+	}
+	return p
+}
+
 // Filter selects sandboxes. Empty fields select all.
 type Filter struct {
 	Page

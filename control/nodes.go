@@ -233,7 +233,7 @@ func (c *Control) place(n placing) (*peer, error) {
 }
 
 // Nodes lists all nodes by name.
-func (c *Control) Nodes(ctx context.Context, who *access.Caller) (*api.Nodes, error) {
+func (c *Control) Nodes(ctx context.Context, who *access.Caller, p Page) (*api.Nodes, error) {
 	if err := c.allow(ctx, who, access.NodeGet, access.Thing{Kind: "node"}); err != nil {
 		return nil, err
 	}
@@ -243,13 +243,28 @@ func (c *Control) Nodes(ctx context.Context, who *access.Caller) (*api.Nodes, er
 		return true
 	})
 	slices.Sort(names)
-	out := &api.Nodes{Nodes: []api.Node{}}
-	for _, n := range names {
+	page, next, err := pageOf(p.full(), names, func(n string) string { return n })
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Nodes{Nodes: []api.Node{}, Next: next}
+	for _, n := range page {
 		if v := c.shownNode(n); v != nil {
 			out.Nodes = append(out.Nodes, *v)
 		}
 	}
 	return out, nil
+}
+
+// Node describes a node.
+func (c *Control) Node(ctx context.Context, who *access.Caller, name string) (*api.Node, error) {
+	if err := c.allow(ctx, who, access.NodeGet, access.Thing{Kind: "node", ID: short(name)}); err != nil {
+		return nil, err
+	}
+	if n := c.shownNode(name); n != nil {
+		return n, nil
+	}
+	return nil, errs.Msg(errs.NotFound, "find node", short(name), "there is no node of this name")
 }
 
 func (c *Control) shownNode(name string) *api.Node {

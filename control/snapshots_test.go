@@ -36,7 +36,7 @@ func TestMemorySnapshot(t *testing.T) {
 	if got := w.run("base", "get", "f"); got != "after" {
 		t.Errorf("the sandbox itself: %q", got)
 	}
-	for _, v := range must(w.Nodes(ctx, admin))(t).Nodes {
+	for _, v := range must(w.Nodes(ctx, admin, Page{}))(t).Nodes {
 		if slices.Contains(v.Templates, snapshotPrefix(n.ID)) {
 			t.Errorf("%+v", v)
 		}

@@ -279,7 +279,7 @@ func TestHeartbeats(t *testing.T) {
 	if _, err := l.CreateSandbox(l.ctx, admin, api.CreateSandbox{Pool: "p"}); !errs.Is(err, errs.Unavailable) {
 		t.Errorf("without a node: %v", err)
 	}
-	if n, err := l.Nodes(l.ctx, admin); err != nil || n.Nodes[0].State != "lost" {
+	if n, err := l.Nodes(l.ctx, admin, Page{}); err != nil || n.Nodes[0].State != "lost" {
 		t.Errorf("%+v, %v", n, err)
 	}
 	l.hosts[0].Vanish(false)

@@ -155,3 +155,18 @@ func (l *late) Write(b []byte) (int, error) {
 func (s *server) verifyAudit(_ http.ResponseWriter, r *request) (any, error) {
 	return s.Guard.VerifyAudit(r.Context(), r.caller)
 }
+
+func (s *server) cutAudit(_ http.ResponseWriter, r *request) (any, error) {
+	before, err := r.moment("before")
+	if err != nil {
+		return nil, err
+	}
+	if before.IsZero() {
+		return nil, errs.Msg(errs.Invalid, "cut audit log", "before", "want a time like 2026-11-21T10:00:00Z")
+	}
+	n, err := s.Guard.CutAudit(r.Context(), r.caller, before)
+	if err != nil {
+		return nil, err
+	}
+	return &api.AuditCut{Entries: n}, nil
+}

@@ -180,19 +180,6 @@ func (s *server) events(w http.ResponseWriter, r *request) error {
 // errEnough ends a stream that has all that was asked for.
 var errEnough = errors.New("enough")
 
-func (s *server) node(_ http.ResponseWriter, r *request) (any, error) {
-	all, err := s.Control.Nodes(r.Context(), r.caller)
-	if err != nil {
-		return nil, err
-	}
-	for i := range all.Nodes {
-		if all.Nodes[i].Name == r.name() {
-			return &all.Nodes[i], nil
-		}
-	}
-	return nil, errs.Msg(errs.NotFound, "node", clip(r.name()), "no such node")
-}
-
 func (s *server) sandboxMetrics(_ http.ResponseWriter, r *request) (any, error) {
 	from, err := r.moment("from")
 	if err != nil {

@@ -188,15 +188,11 @@ func (s *server) otherRoutes() []route {
 			{name: "sandbox", about: "only of this one"}, {name: "kind", about: "only of this kind"}, limitParam,
 			{name: "follow", kind: boolean, about: "lines of JSON go on, as server-sent events always do"},
 		}, ofService(endpoint{status: 200, out: t[api.Events](), item: t[api.Event](), stream: feeds, resumes: true, handler: s.events})},
-		{"GET /v1/nodes", "listNodes", "List nodes", nil, ofService(plain(nil, t[api.Nodes](), 200, func(_ http.ResponseWriter, r *request) (any, error) {
-			return c.Nodes(r.Context(), r.caller)
-		}))},
-		{"GET /v1/nodes/{name}", "node", "Describe a node", nil, ofService(plain(nil, t[api.Node](), 200, s.node))},
+		{"GET /v1/nodes", "listNodes", "List nodes", paged(), listed(c.Nodes)},
+		{"GET /v1/nodes/{name}", "node", "Describe a node", nil, found(c.Node)},
 		{"POST /v1/nodes/{name}/drain", "drainNode", "Give a node no new sandboxes", nil, s.drain(true)},
 		{"POST /v1/nodes/{name}/undrain", "undrainNode", "Give it new sandboxes again", nil, s.drain(false)},
-		{"GET /v1/agents", "listAgents", "List agents", nil, ofService(plain(nil, t[api.Agents](), 200, func(_ http.ResponseWriter, r *request) (any, error) {
-			return c.Agents(r.Context(), r.caller)
-		}))},
+		{"GET /v1/agents", "listAgents", "List agents", paged(), listed(c.Agents)},
 		{"GET /v1/agents/{name}", "agent", "Describe an agent", nil, found(c.Agent)},
 		{"PUT /v1/agents/{name}", "putAgent", "Make an agent or change it", nil, changed(200, s.putAgent)},
 		{"DELETE /v1/agents/{name}", "deleteAgent", "Forget an agent", nil, removed(c.DeleteAgent)},
@@ -233,6 +229,8 @@ func (s *server) peopleRoutes() []route {
 			{name: "thing", about: "only about this, KIND/ID, or those that begin with what stands before a *"}, {name: "request", about: "only of this request"},
 			{name: "allowed", kind: boolean, about: "only what was allowed, or refused"},
 		}, ofGuard(endpoint{status: 200, out: t[api.Audit](), item: t[api.AuditEntry](), stream: feeds, noEvents: true, handler: s.audit})},
+		{"DELETE /v1/audit", "cutAudit", "Cut off the beginning of the audit log", []param{{name: "before", about: "entries that are older than this, RFC 3339", required: true}},
+			ofGuard(plain(nil, t[api.AuditCut](), 200, s.cutAudit))},
 		{"GET /v1/audit/verify", "verifyAudit", "Check the chain of the audit log", nil, ofGuard(plain(nil, t[api.AuditCheck](), 200, s.verifyAudit))},
 	}
 }

@@ -184,6 +184,43 @@ func (a *app) event(e *api.Event) {
 	a.out.printf("%d  %s  %-10s  %s  %s\n", e.Seq, moment(e.Time), e.Kind, about, safe(e.Text))
 }
 
+func (a *app) auditCut() *cobra.Command {
+	var before string
+	cmd := &cobra.Command{
+		Use: "cut --before TIME", Short: "Cut off the beginning of the log; export it first", Args: cobra.NoArgs,
+		Long: `Cut off the entries that are older than a time: a date, or an age such as 90d. The cut is an entry itself, with the
+hash of the last that went, so that what was exported before can be checked ever after.`,
+		Example: a.example(`
+  agentrun audit export --json > audit.jsonl
+  agentrun audit cut --before 90d`),
+		RunE: a.withServer(func(ctx context.Context, c *client.Client, _ []string) error {
+			at, err := time.Parse(time.RFC3339, before)
+			if err != nil {
+				at, err = time.Parse(time.DateOnly, before)
+			}
+			if err != nil {
+				seconds, lerr := parseLifetime("--before", before)
+				if lerr != nil || seconds <= 0 {
+					return usage("--before "+before, "want a time, such as 2026-11-21T10:00:00Z or 2026-11-21, or an age, such as 90d")
+				}
+				at = time.Now().Add(-time.Duration(seconds) * time.Second)
+			}
+			n, err := c.CutAudit(ctx, at)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.out.json(api.AuditCut{Entries: n})
+			}
+			a.out.printf("cut off %s\n", count(n, "entry"))
+			return nil
+		}),
+	}
+	cmd.Flags().StringVar(&before, "before", "", "what is older than `TIME`")
+	_ = cmd.MarkFlagRequired("before")
+	return cmd
+}
+
 func (a *app) audit() *cobra.Command {
 	var after uint64
 	verify := &cobra.Command{
@@ -242,7 +279,7 @@ func (a *app) audit() *cobra.Command {
 		}),
 	}
 	list.Flags().Uint64Var(&after, "after", 0, "what came after this position: `SEQ`")
-	return a.group("audit", "Read and check the log of every decision", list, verify)
+	return a.group("audit", "Read, check and cut the log of every decision", list, verify, a.auditCut())
 }
 
 func (a *app) secrets() *cobra.Command {
