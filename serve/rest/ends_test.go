@@ -1,7 +1,10 @@
 package rest_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,5 +75,29 @@ func TestWholeLists(t *testing.T) {
 	r.Body.Close()
 	if r.StatusCode != 404 {
 		t.Errorf("status %d", r.StatusCode)
+	}
+}
+
+// TestLinesThatBreak: lines that go on say why they don't, before they are cut.
+func TestLinesThatBreak(t *testing.T) {
+	s := newService(t, rest.Options{})
+	s.template("plain", api.TemplateSpec{})
+	s.sandbox("one")
+	r := s.do("GET", "/v1/sandboxes/one/files/watch?path=/workspace", "", "Accept", api.NDJSON)
+	defer r.Body.Close()
+	if r.StatusCode != 200 {
+		t.Fatalf("status %d", r.StatusCode)
+	}
+	if err := s.EndSandbox(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r.Body)
+	if err == nil {
+		t.Error("they end as if that was all")
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	var last api.Line[api.None, api.None]
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.Error == nil || last.Error.Kind == "" || last.Error.Detail == "" {
+		t.Errorf("the last line is %s, %v", lines[len(lines)-1], err)
 	}
 }

@@ -136,8 +136,8 @@ func (f *feed) write(b []byte) error {
 	return f.err
 }
 
-// end closes the feed. An error before the first item is answered as any other; later it is an event, or the cut of the
-// lines, so that it can't be taken for the end.
+// end closes the feed. An error before the first item is answered as any other; later it is an event, or a line {"error":…} and the cut of
+// the lines after it, so that it can't be taken for the end.
 func (f *feed) end(err error) error {
 	close(f.stop)
 	f.beats.Wait()
@@ -156,7 +156,9 @@ func (f *feed) end(err error) error {
 		_ = f.send("", "error", &p)
 		return nil
 	}
-	f.s.problem(f.r, err, nil) // for the log
+	// Lines have no names: the last one says what went wrong, and the cut that it isn't the end.
+	p := f.s.problem(f.r, err, nil)
+	_ = f.send("", "", api.Line[api.None, api.None]{Error: &p})
 	panic(http.ErrAbortHandler)
 }
 
