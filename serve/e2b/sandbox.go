@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -108,7 +109,9 @@ func (h *Handler) order(r *request, in *newSandbox) (_ *api.CreateSandbox, start
 			return nil, false, err
 		}
 	}
-	out := &api.CreateSandbox{Env: in.EnvVars, Lease: lease, Network: net.policy(in.Internet)}
+	env := map[string]string{"E2B_SANDBOX": "true"} // by which programs know where they are; envd adds the id
+	maps.Copy(env, in.EnvVars)
+	out := &api.CreateSandbox{Env: env, Lease: lease, Network: net.policy(in.Internet)}
 	if out.Template, out.Snapshot, err = h.source(r, in.TemplateID, &o); err != nil {
 		return nil, false, err
 	}

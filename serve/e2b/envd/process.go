@@ -104,6 +104,8 @@ func (p processes) start(ctx context.Context, r *connect.Request[processpb.Start
 	if cmd.Dir, err = w.path(cwd); err != nil {
 		return nil, nil, err
 	}
+	// By these, programs know where they are.
+	cmd.Env = append([]string{"E2B_SANDBOX=true", "E2B_SANDBOX_ID=" + w.Sandbox.ID, "E2B_TEMPLATE_ID=" + w.Sandbox.Template}, cmd.Env...)
 	if cmd.Root = w.root(); cmd.Root {
 		cmd.Env = append([]string{"HOME=" + w.home, "USER=" + w.name, "LOGNAME=" + w.name}, cmd.Env...)
 	}
