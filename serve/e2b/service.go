@@ -125,11 +125,12 @@ func BaseTemplates() map[string]api.TemplateSpec {
 	return map[string]api.TemplateSpec{"base": base, "code-interpreter-v1": code}
 }
 
-// Prepare makes the templates that aren't there yet; one that somebody has changed, or that was deleted and made anew, stays as it is.
-func (h *Handler) Prepare(ctx context.Context) error {
-	who := access.System("prepare e2b")
-	for name, spec := range BaseTemplates() {
-		_, err := h.Control.CreateTemplate(ctx, who, api.CreateTemplate{Name: name, Spec: spec})
+// Prepare makes those of the base templates that are named and aren't there yet; one that somebody has changed stays as it is. Others are made
+// when they are first asked for.
+func (h *Handler) Prepare(ctx context.Context, names ...string) error {
+	all := BaseTemplates()
+	for _, name := range names {
+		_, err := h.Control.CreateTemplate(ctx, access.System("prepare e2b"), api.CreateTemplate{Name: name, Spec: all[name]})
 		if err != nil && !errs.Is(err, errs.Exists) {
 			return err
 		}

@@ -285,6 +285,12 @@ func (h *Handler) source(r *request, id string, o *options) (template, snapshot 
 		return "", "", err
 	}
 	t, terr := h.Control.Template(r.Context(), r.who, c.name, 0)
+	if _, base := BaseTemplates()[c.name]; base && errs.Is(terr, errs.NotFound) {
+		if err := h.Prepare(r.Context(), c.name); err != nil {
+			return "", "", err
+		}
+		t, terr = h.Control.Template(r.Context(), r.who, c.name, 0)
+	}
 	if terr == nil {
 		o.User, o.Dir, o.start = t.Labels[labelUser], t.Labels[labelDir], t.Labels[labelStart] != ""
 		o.net = t.Spec.Network

@@ -20,7 +20,11 @@ func (s *Server) openE2B(ctx context.Context, c *Config, keys *access.Keys, m *m
 			return proxy.New(proxy.Options{Dial: dial, Host: host, Log: log})
 		}})
 	if err == nil {
-		err = h.Prepare(ctx)
+		names := []string{"base"}
+		if c.GuestCache != "" { // else each start would compile a Python that perhaps nobody asks for
+			names = append(names, "code-interpreter-v1")
+		}
+		err = h.Prepare(ctx, names...)
 	}
 	if err != nil {
 		return nil, err
