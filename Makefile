@@ -5,7 +5,7 @@ SHELL := bash
 .PHONY: build guests setup check unit race e2e suites sdk mcp e2b docs vm posix test demo bench soak clean help
 
 # Packages whose tests are about several goroutines at once: these run once more under the race detector.
-RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./volume/... ./proc/... ./engine/... ./node/... ./serve/...
+RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./volume/... ./proc/... ./guest/... ./engine/... ./node/... ./serve/...
 # Packages with model tests on random sequences. Here they run with one seed, so that a run can be repeated; `make soak` takes new ones.
 RAPID := ./bucket ./bucket/tree ./vfs/bucketfs ./vfs/hostfs ./vfs/memfs
 SEED := -rapid.seed=20261121
@@ -72,6 +72,7 @@ test: ## all of the above: the whole proof, fast things first
 	$(MAKE) --no-print-directory mcp
 	$(MAKE) --no-print-directory e2b
 	$(MAKE) --no-print-directory docs
+	$(MAKE) --no-print-directory vm
 	$(MAKE) --no-print-directory race
 
 demo: build ## the main job in a minute: upload, snapshot, fork, diff, merge

@@ -1,11 +1,15 @@
 package vm
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"log"
 	"net"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,52 +17,89 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
 	"agentrun.dev/errs"
 	"agentrun.dev/guest"
+	"agentrun.dev/guest/image"
 	"agentrun.dev/guest/initramfs"
 	"agentrun.dev/guest/machine"
 	"agentrun.dev/guest/wire"
 	"agentrun.dev/test/harness"
 )
 
-// rootImage makes a disk with a small system: busybox.
+// rootImage makes the filesystem of an OCI image with a small system, busybox, as the product does: pulled from a registry, written once.
 func rootImage(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	root, image := filepath.Join(dir, "root"), filepath.Join(dir, "root.ext4")
-	for name, content := range map[string]string{
-		"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:User:/home/user:/bin/sh\n",
-		"/etc/group":  "root:x:0:\nuser:x:1000:\nstaff:x:50:user\n",
-	} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(root+name), 0o755), os.WriteFile(root+name, []byte(content), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, folder := range []string{"bin", "root", "home/user", "workspace"} {
-		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b, err := os.ReadFile(harness.Tool(t, "busybox"))
-	if err == nil {
-		err = os.WriteFile(root+"/bin/busybox", b, 0o755)
-	}
+	busybox, err := os.ReadFile(harness.Tool(t, "busybox"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	applets, err := exec.Command(root+"/bin/busybox", "--list").Output()
+	applets, err := exec.Command(harness.Tool(t, "busybox"), "--list").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	put := func(h tar.Header, content []byte) {
+		h.Size = int64(len(content))
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, folder := range []string{"root", "tmp", "home/user", "workspace"} {
+		put(tar.Header{Typeflag: tar.TypeDir, Name: folder, Mode: 0o755}, nil)
+	}
+	put(tar.Header{Name: "etc/passwd", Mode: 0o644}, []byte("root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:User:/home/user:/bin/sh\n"))
+	put(tar.Header{Name: "etc/group", Mode: 0o644}, []byte("root:x:0:\nuser:x:1000:\nstaff:x:50:user\n"))
+	put(tar.Header{Name: "bin/busybox", Mode: 0o755}, busybox)
 	for _, name := range strings.Fields(string(applets)) {
-		if name != "busybox" {
-			_ = os.Symlink("busybox", filepath.Join(root, "bin", name))
+		switch name {
+		case "busybox":
+		case "cat":
+			put(tar.Header{Typeflag: tar.TypeLink, Name: "bin/cat", Linkname: "bin/busybox"}, nil)
+		default:
+			put(tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + name, Linkname: "busybox"}, nil)
 		}
 	}
-	if out, err := exec.Command("mke2fs", "-q", "-t", "ext4", "-E", "root_owner=0:0", "-d", root, image, "16M").CombinedOutput(); err != nil {
-		t.Fatalf("mke2fs (package e2fsprogs): %v\n%s", err, out)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
 	}
-	return image
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	ref := strings.TrimPrefix(server.URL, "http://") + "/busybox:1"
+	tag, err := name.NewTag(ref)
+	if err == nil {
+		err = remote.Write(tag, img)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := image.NewStore(t.TempDir(), image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, _, err := store.Root(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // guestArchive is what a VM with the agent boots from.
@@ -98,8 +139,8 @@ func emulate(t *testing.T) *emulated {
 	t.Helper()
 	dir := t.TempDir()
 	archive := guestArchive(t, machine.Config{Device: "/dev/vport0p1", Hostname: "first", User: "user", Dir: "/workspace", Env: []string{"A=template"},
-		Lower: []wire.Mount{{Type: "ext4", Source: "/dev/vda"}}},
-		"virtio_pci", "virtio_console", "virtio_blk", "overlay")
+		Lower: []wire.Mount{{Type: "erofs", Source: "/dev/vda"}}},
+		"virtio_pci", "virtio_console", "virtio_blk", "erofs", "overlay")
 	e := &emulated{console: filepath.Join(dir, "console"), ended: make(chan error, 1)}
 	socket := filepath.Join(dir, "agent")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -170,6 +211,23 @@ func TestMachine(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		if got := e.run(t, root("grep -c overlay /proc/mounts; touch /new && rm /bin/vi && ls /bin/vi 2>&1 | wc -l; ls /modules /init 2>&1 | grep -c 'No such'")); got != "1\n1\n2\n" {
+			t.Errorf("%q", got)
+		}
+	})
+	t.Run("image", func(t *testing.T) { // what the kernel reads is what was written
+		want, err := os.ReadFile(harness.Tool(t, "busybox"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := e.Open(t.Context(), "/bin/busybox", 0, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if got, err := io.ReadAll(f); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("busybox has %d bytes, %v; want %d", len(got), err, len(want))
+		}
+		if got := e.run(t, sh("readlink /bin/ls; stat -c '%a %u %h' /bin/cat; ls /bin | wc -l | tr -d ' '; cat /etc/group | wc -l")); !strings.HasPrefix(got, "busybox\n755 0 2\n") || !strings.HasSuffix(got, "\n3\n") {
 			t.Errorf("%q", got)
 		}
 	})
@@ -298,8 +356,8 @@ func (e *emulated) renew(t *testing.T) {
 
 // TestMicro boots the stock cloud kernel with the agent in our own VMM, and forks it while a shell with state runs in it.
 func TestMicro(t *testing.T) {
-	archive := guestArchive(t, machine.Config{Hostname: "parent", User: "user", Dir: "/workspace", Lower: []wire.Mount{{Type: "ext4", Source: "/dev/vda"}}},
-		"virtio_mmio", "vmw_vsock_virtio_transport", "virtio_rng", "virtio_blk", "overlay")
+	archive := guestArchive(t, machine.Config{Hostname: "parent", User: "user", Dir: "/workspace", Lower: []wire.Mount{{Type: "erofs", Source: "/dev/vda"}}},
+		"virtio_mmio", "vmw_vsock_virtio_transport", "virtio_rng", "virtio_blk", "erofs", "overlay")
 	r := Run(t, Program{
 		Path:    Build(t, "agentrun.dev/test/vm/micro", false),
 		Args:    []string{"-timeout", "3m"},
