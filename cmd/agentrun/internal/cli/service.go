@@ -191,7 +191,7 @@ func (a *app) auditCut() *cobra.Command {
 		Long: `Cut off the entries that are older than a time: a date, or an age such as 90d. The cut is an entry itself, with the
 hash of the last that went, so that what was exported before can be checked ever after.`,
 		Example: a.example(`
-  agentrun audit export --json > audit.jsonl
+  agentrun audit list --json > audit.jsonl
   agentrun audit cut --before 90d`),
 		RunE: a.withServer(func(ctx context.Context, c *client.Client, _ []string) error {
 			at, err := time.Parse(time.RFC3339, before)
