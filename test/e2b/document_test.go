@@ -184,6 +184,9 @@ func state(c client, r *report, method string, open openSteps, aspects map[strin
 	case fails > 0:
 		return "not yet"
 	case slices.Contains(r.Surface, method):
+		if _, out := outside(c.language, method); !out {
+			return "not tried"
+		}
 		return "no"
 	}
 	return "–"

@@ -67,10 +67,7 @@ type report struct {
 func TestSDKs(t *testing.T) {
 	s := harness.Start(t)
 	key := newKey(t, s)
-	if key == "" {
-		return
-	}
-	env := []string{"E2B_API_KEY=" + key, "E2B_API_URL=" + s.API, "E2B_SANDBOX_URL=" + s.API}
+	env := []string{"E2B_API_KEY=" + key, "E2B_API_URL=" + s.API, "E2B_SANDBOX_URL=" + s.API, "E2B_VOLUME_API_URL=" + s.API}
 	reports := make([]*report, len(clients))
 	turn := make(chan struct{}, 2) // suites wait much and reckon little; two at once fill a small machine
 	var wait sync.WaitGroup
@@ -101,12 +98,8 @@ func newKey(t *testing.T, s *harness.Server) string {
 	var wrong bytes.Buffer
 	cmd.Stderr = &wrong
 	out, err := cmd.Output()
-	if m := regexp.MustCompile(`API key +(e2b_[0-9a-f]+)`).FindSubmatch(out); err == nil && m != nil {
+	if m := regexp.MustCompile(`(?m)^(e2b_[0-9a-f]+)$`).FindSubmatch(out); err == nil && m != nil {
 		return string(m[1])
-	}
-	if strings.Contains(wrong.String(), "unknown flag: --e2b") {
-		t.Log("OPEN: everything: the server doesn't speak E2B's protocol yet")
-		return ""
 	}
 	t.Fatalf("agentrun keys create --e2b: %v\n%s%s", err, out, wrong.Bytes())
 	return ""
@@ -261,6 +254,8 @@ func (o openSteps) judge(t *testing.T, c client, r *report) {
 			switch {
 			case s.OK && open && !*update:
 				t.Errorf("it works now: take %q out of open.txt", key)
+			case !s.OK && *update:
+				t.Logf("OPEN: %s", firstLine(s.Error))
 			case !s.OK && open:
 				t.Logf("OPEN: %s (%s)", firstLine(s.Error), why)
 			case !s.OK:
@@ -269,7 +264,7 @@ func (o openSteps) judge(t *testing.T, c client, r *report) {
 		})
 	}
 	for _, m := range r.Surface {
-		if _, out := outside(c.language, m); !about[m] && !out {
+		if _, out := outside(c.language, m); !about[m] && !out && c.name != "python-old" { // of which the table says what wasn't tried
 			t.Errorf("the SDK has a method that no step is about: %s", m)
 		}
 	}

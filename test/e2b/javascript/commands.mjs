@@ -35,7 +35,7 @@ group('commands', (step) => {
     assert.equal((await s.commands.run('id -un')).stdout, 'user\n');
     assert.equal((await s.commands.run('id -u', { user: 'root' })).stdout, '0\n');
     assert.equal((await s.commands.run('pwd; echo $HOME', { user: 'root' })).stdout, '/root\n/root\n');
-    await fails(s.commands.run('true', { user: 'nobody-of-this-name' }), sdk.SandboxError, /nobody-of-this-name/);
+    await fails(s.commands.run('true', { user: 'nobody-of-this-name' }), Error, /nobody-of-this-name/);
   });
   step('Commands.run: streams', async () => {
     const s = await box();

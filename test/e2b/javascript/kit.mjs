@@ -90,7 +90,7 @@ async function limited(run) {
 export async function main(surface) {
   const out = fs.openSync(process.env.E2B_TEST_RESULTS, 'a');
   const say = (line) => fs.writeSync(out, JSON.stringify(line) + '\n');
-  const wanted = process.env.E2B_TEST_GROUPS?.split(',');
+  const wanted = process.env.E2B_TEST_GROUPS ? process.env.E2B_TEST_GROUPS.split(',') : undefined;
   const skipped = new Set(process.env.E2B_TEST_SKIP?.split(','));
   const only = process.env.E2B_TEST_STEP;
   say({ version, surface });

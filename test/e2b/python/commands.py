@@ -16,7 +16,7 @@ async def ended(s, pid):
 async def _():
     s = await box()
     r = await a(s.commands.run("echo out; echo err >&2"))
-    equal((r.exit_code, r.stdout, r.stderr, r.error), (0, "out\n", "err\n", None))
+    equal((r.exit_code, r.stdout, r.stderr, r.error or None), (0, "out\n", "err\n", None))
     e = await fails(lambda: s.commands.run("echo before; echo wrong >&2; exit 3"), Exit)
     equal((e.exit_code, e.stdout, e.stderr), (3, "before\n", "wrong\n"))
 

@@ -105,6 +105,14 @@ async def _():
     await a(s.kill())
 
 
+@step("template", "Template.from_dockerfile", NEW)
+async def _():
+    i = await build("docker", Template().from_dockerfile("FROM e2bdev/base\nENV IN=docker\nWORKDIR /srv\nRUN echo $IN > /srv/out\n"))
+    s = await create(i.template_id, timeout=60)
+    equal(await a(s.files.read("/srv/out")), "docker\n")
+    await a(s.kill())
+
+
 @step("template", "Template.set_start_cmd", NEW)
 async def _():
     i = await build("start", Template().from_base_image().set_start_cmd("while :; do date +%s%N > /home/user/beat; sleep 0.2; done", e2b.wait_for_file("/home/user/beat")))
