@@ -218,8 +218,8 @@ func (c *Client) SandboxDiff(ctx context.Context, from, to, prefix string, f fun
 	return stream[api.FileChange, api.FileDiff](ctx, c, http.MethodGet, path("sandboxes", from, "diff"), q, nil, f, nil)
 }
 
-// MergeSandbox merges the files of a sandbox into another. A merge that met conflicts returns both the result, which lists them,
-// and an errs.Conflict.
+// MergeSandbox merges the files of a sandbox into another. The result lists conflicts; with in.Conflicts "fail" and any of them,
+// nothing was changed.
 func (c *Client) MergeSandbox(ctx context.Context, id string, in api.MergeSandbox) (*api.FileMerge, error) {
 	res, err := post[api.FileMerge](ctx, c, path("sandboxes", id, "merge"), in)
 	var e *Error
