@@ -253,6 +253,21 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestAppend: a write says for itself whether it appends, however the file was opened; a mapping's page doesn't.
+func TestAppend(t *testing.T) {
+	k := newKernel(t, fusefs.Options{FS: memfs.New(memfs.Options{})})
+	node, fh := k.create(1, "log")
+	for _, w := range []struct {
+		cached, flags uint32
+		data          string
+	}{{0, 0, "0123"}, {0, vfs.O_APPEND, "45"}, {1, vfs.O_APPEND, "ab"}, {0, 0, "A"}, {0, vfs.O_APPEND, "6"}} {
+		k.must(write, node, words(fh, uint64(0), uint32(len(w.data)), w.cached, uint64(0), w.flags, uint32(0), []byte(w.data)))
+	}
+	if got, no := k.read(node, fh); got != "Ab23456" || no != 0 {
+		t.Errorf("%q, %v", got, no)
+	}
+}
+
 // TestReadOnly tries every change.
 func TestReadOnly(t *testing.T) {
 	fs := memfs.New(memfs.Options{UID: 1000, GID: 1000})

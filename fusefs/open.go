@@ -10,8 +10,8 @@ import (
 	"agentrun.dev/vfs"
 )
 
-// openFlags are those that mean something beneath the kernel.
-const openFlags = vfs.O_ACCMODE | vfs.O_APPEND | vfs.O_TRUNC
+// openFlags are those that mean something beneath the kernel. Each write says for itself whether it appends.
+const openFlags = vfs.O_ACCMODE | vfs.O_TRUNC
 
 // open opens a file of which the kernel knows, or is about to.
 func (r *raw) open(ctx context.Context, ino vfs.Ino, flags uint32, out *fuse.OpenOut) error {
@@ -94,8 +94,10 @@ func (r *raw) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uint
 		return 0, status(err)
 	case in.Offset > uint64(math.MaxInt64-len(data)):
 		return 0, fuse.Status(syscall.EFBIG)
-	case h.flags&vfs.O_APPEND != 0:
-		_, err = h.file.Append(data) // where the end is, we know better than a kernel that isn't alone
+	case in.Flags&vfs.O_APPEND != 0 && in.WriteFlags&fuse.WRITE_CACHE == 0:
+		// Where the end is, we know better than a kernel that isn't alone. The request says whether to append: fcntl may have changed
+		// it since the file was opened, and a page of a mapping goes where it came from.
+		_, err = h.file.Append(data)
 	default:
 		_, err = h.file.WriteAt(data, int64(in.Offset))
 	}
