@@ -237,7 +237,8 @@ dd if=/dev/vdb bs=64k skip=3 count=40 2>/dev/null | md5sum; md5sum </tmp/r`)
 		return fmt.Errorf("the overlay holds %d bytes", n)
 	}
 	return m.want(ctx, `blkdiscard -o 196608 -l 1048576 /dev/vdb; echo 3 >/proc/sys/vm/drop_caches
-dd if=/dev/vdb bs=64k skip=3 count=16 2>/dev/null | tr -d '\0' | wc -c; dd if=/dev/vdb bs=64k skip=19 count=1 2>/dev/null | tr -d '\0' | wc -c | cut -c1`, "0\n6\n")
+dd if=/dev/vdb bs=64k skip=3 count=16 2>/dev/null | tr -d '\0' | wc -c
+dd if=/dev/vdb bs=64k skip=19 count=1 2>/dev/null | tr -d '\0' | wc -c | cut -c1`, "0\n6\n")
 }
 
 // net: a neighbour that answers, small packets and large ones, many at a time. (The bench's kernel has no tap devices; unit tests have.)
@@ -250,7 +251,8 @@ func (m *machine) net(ctx context.Context) error {
 		_ = m.wire.SetReadDeadline(time.Time{})
 	}()
 	return m.want(ctx, `ifconfig eth0 10.9.0.2 netmask 255.255.255.0 up
-for size in 56 1400 20000; do ping -q -c 5 -i 0.05 -W 5 -s $size 10.9.0.1 | grep -o '[0-9]* packets received'; done; cat /sys/class/net/eth0/address /sys/class/net/eth0/carrier`,
+for size in 56 1400 20000; do ping -q -c 5 -i 0.05 -W 5 -s $size 10.9.0.1 | grep -o '[0-9]* packets received'; done
+cat /sys/class/net/eth0/address /sys/class/net/eth0/carrier`,
 		"5 packets received\n5 packets received\n5 packets received\n"+m.mac.String()+"\n1\n")
 }
 
@@ -299,7 +301,8 @@ func answer(wire *os.File) error {
 
 // fs: files of the host's in the guest, and the other way round.
 func (m *machine) fs(ctx context.Context) error {
-	if _, err := m.sh(ctx, `mkdir -p /tmp/work; mount -t virtiofs work /tmp/work; cd /tmp/work; mkdir a; echo from the guest >a/file; ln a/file a/hard; ln -s file a/soft
+	if _, err := m.sh(ctx, `mkdir -p /tmp/work; mount -t virtiofs work /tmp/work; cd /tmp/work; mkdir a; echo from the guest >a/file; ln a/file a/hard
+ln -s file a/soft
 chown 1000:50 a/file; chmod 640 a/file; mv a/hard hard; dd if=/dev/urandom of=big bs=64k count=20 2>/dev/null; cp big copy; rm a/soft`); err != nil {
 		return err
 	}
@@ -328,7 +331,10 @@ i=0; while [ $i -lt 40 ]; do echo $i >b/$i; i=$((i+1)); done; ls b | wc -l; cat 
 
 // fork: a child with its own disk, files and card, while a program has a file open whose name is gone.
 func (m *machine) fork(ctx context.Context, host *vmm.Host, disk string) error {
-	p, err := m.agent.Exec(ctx, guest.Cmd{Args: []string{"sh", "-c", "exec 3>/tmp/work/open 4</tmp/work/hard; rm /tmp/work/open /tmp/work/hard; touch /tmp/held; while [ ! -e /tmp/go ]; do sleep 0.1; done; cat <&4 >/tmp/out; echo kept >&3; stat -Lc %s /proc/self/fd/3 >>/tmp/out; mv /tmp/out /tmp/done"}, User: "0:0"})
+	p, err := m.agent.Exec(ctx, guest.Cmd{User: "0:0", Args: []string{"sh", "-c", `
+exec 3>/tmp/work/open 4</tmp/work/hard; rm /tmp/work/open /tmp/work/hard; touch /tmp/held
+while [ ! -e /tmp/go ]; do sleep 0.1; done
+cat <&4 >/tmp/out; echo kept >&3; stat -Lc %s /proc/self/fd/3 >>/tmp/out; mv /tmp/out /tmp/done`}})
 	if err != nil {
 		return err
 	}
