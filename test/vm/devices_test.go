@@ -19,7 +19,7 @@ func TestDevices(t *testing.T) {
 	r := Run(t, Program{
 		Path:    Build(t, "agentrun.dev/test/vm/devices", false),
 		Files:   map[string]string{"/kernel": harness.Tool(t, "kernel-cloud"), "/initrd": archive, "/disk": rootImage(t)},
-		Timeout: 5 * time.Minute,
+		Timeout: 9 * time.Minute,
 	})
 	for line := range strings.Lines(string(r.Output)) {
 		if strings.HasPrefix(line, "devices: ") {

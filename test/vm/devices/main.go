@@ -38,7 +38,7 @@ func main() {
 	kernel := flag.String("kernel", "/kernel", "the kernel")
 	initrd := flag.String("initrd", "/initrd", "the archive with the agent")
 	disk := flag.String("disk", "/disk", "the image of the root filesystem")
-	timeout := flag.Duration("timeout", 4*time.Minute, "how long all of it may take")
+	timeout := flag.Duration("timeout", 8*time.Minute, "how long all of it may take")
 	flag.Parse()
 	// A vCPU holds one of the scheduler's processors for a while after it has entered the guest: devices need some of their own.
 	runtime.GOMAXPROCS(8)
@@ -121,7 +121,7 @@ func memfd() *os.File {
 
 // make prepares the VM and attaches the devices.
 func (m *machine) make(host *vmm.Host, disk string, cid uint32, out io.Writer) (err error) {
-	if m.VM, err = host.New(vmm.Config{Memory: 192 << 20, VCPUs: 2, Console: out}); err != nil {
+	if m.VM, err = host.New(vmm.Config{Memory: 192 << 20, VCPUs: 1, Console: out}); err != nil {
 		return err
 	}
 	image, err := os.Open(disk)
