@@ -69,7 +69,7 @@ func (h *Handler) translate(r *request, b *asked, in *recipe) (*api.TemplateSpec
 		if err != nil {
 			return nil, nil, err
 		}
-		t, err := h.Control.Template(r.Context(), r.who, c.name, 0)
+		t, err := h.newest(r, c.name)
 		if err != nil {
 			return nil, nil, err
 		}

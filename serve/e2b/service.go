@@ -117,23 +117,10 @@ func defaults(u *control.Session) (user, dir string) {
 // sudoers lets the user of E2B's sandboxes be root, as programs for them take for granted.
 const sudoers = "echo 'user ALL=(ALL:ALL) NOPASSWD: ALL' >/etc/sudoers && chmod 440 /etc/sudoers"
 
-// BaseTemplates are the templates that the SDKs ask for where a program names none.
+// BaseTemplates are the templates that the SDKs ask for where a program names none. They are made when they are first asked for.
 func BaseTemplates() map[string]api.TemplateSpec {
 	base := api.TemplateSpec{Dir: homeDir, Init: []string{sudoers}, Network: api.NetworkPolicy{Egress: "allow"}}
 	code := base
 	code.Language = api.Python
 	return map[string]api.TemplateSpec{"base": base, "code-interpreter-v1": code}
-}
-
-// Prepare makes those of the base templates that are named and aren't there yet; one that somebody has changed stays as it is. Others are made
-// when they are first asked for.
-func (h *Handler) Prepare(ctx context.Context, names ...string) error {
-	all := BaseTemplates()
-	for _, name := range names {
-		_, err := h.Control.CreateTemplate(ctx, access.System("prepare e2b"), api.CreateTemplate{Name: name, Spec: all[name]})
-		if err != nil && !errs.Is(err, errs.Exists) {
-			return err
-		}
-	}
-	return nil
 }

@@ -82,7 +82,7 @@ func (h *Handler) assignTags(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	t, err := h.Control.Template(r.Context(), r.who, c.name, 0)
+	t, err := h.newest(r, c.name)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (h *Handler) removeTags(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	t, err := h.Control.Template(r.Context(), r.who, c.name, 0)
+	t, err := h.newest(r, c.name)
 	if err != nil {
 		return err
 	}

@@ -172,8 +172,23 @@ func (h *Handler) template(r *request) (*api.Template, called, error) {
 	if err != nil {
 		return nil, c, err
 	}
-	t, err := h.Control.Template(r.Context(), r.who, c.name, 0)
+	t, err := h.newest(r, c.name)
 	return t, c, err
+}
+
+// newest finds the newest version of a template. One of the base templates is made when it is first asked for: whoever never comes
+// with E2B's clients has none of them, nor what they hold.
+func (h *Handler) newest(r *request, name string) (*api.Template, error) {
+	t, err := h.Control.Template(r.Context(), r.who, name, 0)
+	spec, base := BaseTemplates()[name]
+	if !base || !errs.Is(err, errs.NotFound) {
+		return t, err
+	}
+	_, err = h.Control.CreateTemplate(r.Context(), access.System(r.id), api.CreateTemplate{Name: name, Spec: spec})
+	if err != nil && !errs.Is(err, errs.Exists) {
+		return nil, err
+	}
+	return h.Control.Template(r.Context(), r.who, name, 0)
 }
 
 // buildOut is a build of a template.
@@ -284,13 +299,7 @@ func (h *Handler) source(r *request, id string, o *options) (template, snapshot 
 	if err != nil {
 		return "", "", err
 	}
-	t, terr := h.Control.Template(r.Context(), r.who, c.name, 0)
-	if _, base := BaseTemplates()[c.name]; base && errs.Is(terr, errs.NotFound) {
-		if err := h.Prepare(r.Context(), c.name); err != nil {
-			return "", "", err
-		}
-		t, terr = h.Control.Template(r.Context(), r.who, c.name, 0)
-	}
+	t, terr := h.newest(r, c.name)
 	if terr == nil {
 		o.User, o.Dir, o.start = t.Labels[labelUser], t.Labels[labelDir], t.Labels[labelStart] != ""
 		o.net = t.Spec.Network

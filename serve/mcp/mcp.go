@@ -26,9 +26,9 @@ import (
 	"agentrun.dev/errs"
 )
 
-// DefaultTemplate is what conversations' sandboxes are made of where no Base is given. It is made, as plain as can be, where it is missing and
-// the key may do so.
-const DefaultTemplate = "base"
+// DefaultTemplate is what conversations' sandboxes are made of where no Base is given. It is made, as plain as can be and
+// without a network, where it is missing and the key may do so.
+const DefaultTemplate = "conversation"
 
 // Base says what a conversation's own sandbox is made of. At most one field is set; the zero value is DefaultTemplate.
 type Base struct {

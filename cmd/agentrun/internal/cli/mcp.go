@@ -33,7 +33,7 @@ func (a *app) mcp() *cobra.Command {
 Claude, Cursor, VS Code and other clients start it. The model gets tools to run commands and code, to
 work on files, and to fork, compare, merge and keep sandboxes; docs/mcp.md has each client's lines.
 
-Each conversation has a sandbox of its own, made when it is first needed: of the template 'base', or of
+Each conversation has a sandbox of its own, made when it is first needed: of the template 'conversation', or of
 what is named here; with --fork of a sandbox as it is then, with --sandbox that one itself. When the
 conversation ends it hibernates, for a day, or ends, as --on-end says.
 

@@ -19,13 +19,6 @@ func (s *Server) openE2B(ctx context.Context, c *Config, keys *access.Keys, m *m
 		Ports: func(host string, dial func(*http.Request, string, int) (net.Conn, error)) http.Handler {
 			return proxy.New(proxy.Options{Dial: dial, Host: host, Log: log})
 		}})
-	if err == nil {
-		names := []string{"base"}
-		if c.GuestCache != "" { // else each start would compile a Python that perhaps nobody asks for
-			names = append(names, "code-interpreter-v1")
-		}
-		err = h.Prepare(ctx, names...)
-	}
 	if err != nil {
 		return nil, err
 	}
