@@ -38,7 +38,10 @@ func moments(r *request) (start, end time.Time, err error) {
 			continue
 		}
 		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || n < 0 || n > 1<<40 || math.IsNaN(n) {
+		if n > 1<<36 {
+			n /= 1000 // an old SDK gives milliseconds
+		}
+		if err != nil || n < 0 || n > 1<<36 || math.IsNaN(n) {
 			return start, end, errs.Msg(errs.Invalid, "read request", p.name, "want Unix seconds")
 		}
 		*p.at = time.Unix(int64(n), 0)

@@ -37,7 +37,11 @@ const (
 // find says what a request is for. What names a sandbox or a port in a way that none can have is an error.
 func (h *Handler) find(r *http.Request) (target, error) {
 	if id := r.Header.Get(sandboxHeader); id != "" {
-		return insideOf(id, r.Header.Get(portHeader))
+		t, err := insideOf(id, r.Header.Get(portHeader))
+		if err == nil && t.port == envdPort && r.Header.Get(keyHeader) != "" && isPlane(r.URL.EscapedPath()) {
+			t = target{kind: plane} // an old SDK says which sandbox it is about here, too
+		}
+		return t, err
 	}
 	if t, ok, err := h.byHost(r.Host); ok || err != nil {
 		return t, err
@@ -51,15 +55,23 @@ func (h *Handler) find(r *http.Request) (target, error) {
 	case begins(path, "/execute"), begins(path, "/contexts"):
 		return target{kind: within, port: interpreterPort}, nil
 	}
-	for _, root := range []string{"/sandboxes", "/templates", "/snapshots", "/volumes", "/volumecontent", "/secrets", "/teams", "/nodes", "/v2", "/v3"} {
-		if begins(path, root) {
-			return target{kind: plane}, nil
-		}
+	if isPlane(path) {
+		return target{kind: plane}, nil
 	}
 	if strings.HasPrefix(r.UserAgent(), "e2b-") || r.Header.Get(keyHeader) != "" && isVersion(path) {
 		return target{kind: plane}, nil // a call that isn't known, by a client of E2B
 	}
 	return target{}, nil
+}
+
+// isPlane reports whether a path is one of the control plane's.
+func isPlane(path string) bool {
+	for _, root := range []string{"/sandboxes", "/templates", "/snapshots", "/volumes", "/volumecontent", "/secrets", "/teams", "/nodes", "/v2", "/v3"} {
+		if begins(path, root) {
+			return true
+		}
+	}
+	return false
 }
 
 // isVersion reports whether a path begins with the number of a version: "/v9/…".

@@ -206,6 +206,24 @@ func (s *Server) Kill() {
 	<-s.exited
 }
 
+// Restart starts a server that has ended once more: the same data at the same addresses.
+func (s *Server) Restart() {
+	s.t.Helper()
+	old := s.cmd
+	s.cmd = exec.Command(old.Path, old.Args[1:]...)
+	s.output, s.exited = &buffer{}, make(chan struct{})
+	s.cmd.Env, s.cmd.Stdout, s.cmd.Stderr = old.Env, s.output, s.output
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatalf("%s, once more: %v", s.Kind, err)
+	}
+	cmd, exited := s.cmd, s.exited
+	go func() {
+		_ = cmd.Wait()
+		close(exited)
+	}()
+	s.await(s.API + "/readyz")
+}
+
 // Output returns what the server has printed so far.
 func (s *Server) Output() string { return s.output.String() }
 

@@ -117,8 +117,7 @@ async def _():
 @step("commands", "Commands.send_stdin")
 async def _():
     s = await box()
-    kw = {"stdin": True} if since("2.20.0") else {}
-    h = await a(s.commands.run('read a; echo "got $a"', background=True, **kw))
+    h = await a(s.commands.run('read a; echo "got $a"', background=True, stdin=True))
     await a(s.commands.send_stdin(h.pid, "øne\n"))
     equal((await a(h.wait())).stdout, "got øne\n")
     await fails(lambda: s.commands.send_stdin(999999, "x"), e2b.SandboxException)
@@ -150,22 +149,20 @@ async def _():
     equal((await a(h.wait())).stdout.strip(), "0")
 
 
-def parts(*data):
-    """What is streamed in: an iterable, and in the asynchronous face an asynchronous one."""
+async def stream(of, pid, *data):
+    """Streams input in: the synchronous face takes all of it, the asynchronous one a part at a time."""
     if not ASYNC:
-        return list(data)
-
-    async def each():
+        return of.stream_input(pid, list(data))
+    async with of.stream_input(pid) as into:
         for d in data:
-            yield d
-    return each()
+            await into.send(d)
 
 
 @step("commands", "Commands.stream_input", since("2.63.0"))
 async def _():
     s = await box()
     h = await a(s.commands.run("head -n 3", background=True, stdin=True))
-    await a(s.commands.stream_input(h.pid, parts("one\n", b"two\n", "three\n")))
+    await stream(s.commands, h.pid, "one\n", b"two\n", "three\n")
     equal((await a(h.wait())).stdout, "one\ntwo\nthree\n")
 
 
@@ -237,7 +234,7 @@ async def _():
 async def _():
     s, seen = await term(), []
     h = await terminal(s, seen)
-    await a(s.pty.stream_input(h.pid, parts(b"echo str", b"eamed-$((1+1))\n", b"exit\n")))
+    await stream(s.pty, h.pid, b"echo str", b"eamed-$((1+1))\n", b"exit\n")
     assert "streamed-2" in await finish(h, seen), seen
 
 
