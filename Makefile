@@ -79,7 +79,7 @@ demo: build ## the main job in a minute: upload, snapshot, fork, diff, merge
 	./examples/demo.sh
 
 bench: build ## the measurements of SPECIFICATION.md
-	test/setup.sh versitygw just-bash
+	test/setup.sh versitygw just-bash sdk-python e2b
 	test/bench/run.sh
 
 soak: build setup ## what takes long: every fuzzer, crash loops, load (SOAK_MINUTES each, 10 unless told)
