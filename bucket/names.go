@@ -89,24 +89,34 @@ func (s *Store) resolve(ctx context.Context, name string) (id agentrun.RefID, er
 	return id, d.end("name")
 }
 
-// reserve keeps a name from being created twice at once. done gives it back.
+// reserve keeps a name from being created twice at once: whoever comes second waits, so that what is said to exist does. done gives
+// the name back.
 func (s *Store) reserve(ctx context.Context, name string) (done func(), err error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	_, busy := s.names[name]
-	if !busy {
-		s.names[name] = struct{}{}
-	}
-	s.mu.Unlock()
-	if busy {
-		return nil, errs.Msg(errs.Exists, "bucket", name, "is being created")
+	free := make(chan struct{})
+	for {
+		s.mu.Lock()
+		other, busy := s.names[name]
+		if !busy {
+			s.names[name] = free
+		}
+		s.mu.Unlock()
+		if !busy {
+			break
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, errs.New(errs.Canceled, "bucket", name, context.Cause(ctx))
+		}
 	}
 	done = func() {
 		s.mu.Lock()
 		delete(s.names, name)
 		s.mu.Unlock()
+		close(free)
 	}
 	if _, err := s.kv.Get(ctx, nameKey(name)); err == nil {
 		done()

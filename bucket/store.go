@@ -63,9 +63,9 @@ type Store struct {
 
 	mu     sync.Mutex // guards what follows; never held while waiting for anything
 	refs   map[agentrun.RefID]*ref
-	names  map[string]struct{} // names being created
-	tick   uint64              // for the order of use
-	folded map[uint64]tree.ID  // views that folds replaced since the last eviction, and by which trees
+	names  map[string]chan struct{} // names being created
+	tick   uint64                   // for the order of use
+	folded map[uint64]tree.ID       // views that folds replaced since the last eviction, and by which trees
 
 	unfinished []kv.Batch // what remains to be done for trees that were abandoned
 
@@ -89,7 +89,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, errs.Msg(errs.Invalid, "open", "store", "needs a kv and a blob store")
 	}
 	s := &Store{kv: o.KV, blobs: o.Blobs, history: o.History, foldMin: o.FoldMin, maxOpen: o.OpenBuckets, log: o.Log,
-		refs: make(map[agentrun.RefID]*ref), names: make(map[string]struct{}), folded: make(map[uint64]tree.ID)}
+		refs: make(map[agentrun.RefID]*ref), names: make(map[string]chan struct{}), folded: make(map[uint64]tree.ID)}
 	s.nodes = nodeStore{kv: o.KV}
 	s.clock.now = o.Now
 	s.defaults()
