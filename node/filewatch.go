@@ -89,6 +89,11 @@ func (f *files) Watch(ctx context.Context, p string, recursive bool, ready func(
 		if err != nil {
 			return fail(op, p, err)
 		}
+		select {
+		case <-f.s.done: // what the look didn't find wasn't removed: the volumes are closed one after the other
+			return errs.Msg(errs.Unavailable, op, f.s.id, "the sandbox has ended")
+		default:
+		}
 		list := changes(last, now)
 		took := time.Since(begun)
 		if last = now; len(list) > maxEvents || w.full && !was {
