@@ -549,7 +549,7 @@ func (a *app) sandboxesNetwork() *cobra.Command {
 		Long: `Replace what a sandbox may connect to: at most what its template, and the fork that made it, allow. Without a flag, nothing.
 Connections that the new rules don't allow are closed. A rule is HOST[:PORT], *.HOST[:PORT] or CIDR[:PORT].`,
 		Example: a.example(`
-  agentrun sandboxes network worker --allow pypi.org:443 --allow files.pythonhosted.org:443
+  agentrun sandboxes network worker --allow api.openai.com:443 --allow api.anthropic.com:443
   agentrun sandboxes network worker --egress allow --deny '*.ads.example'`),
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeSandboxes(1),
 		RunE: a.withServer(func(ctx context.Context, c *client.Client, args []string) error {
