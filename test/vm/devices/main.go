@@ -301,7 +301,7 @@ func answer(wire *os.File) error {
 
 // fs: files of the host's in the guest, and the other way round.
 func (m *machine) fs(ctx context.Context) error {
-	if _, err := m.sh(ctx, `mkdir -p /tmp/work; mount -t virtiofs work /tmp/work; cd /tmp/work; mkdir a; echo from the guest >a/file; ln a/file a/hard
+	if _, err := m.sh(ctx, `mkdir -p /tmp/place; mount -t virtiofs work /tmp/place; cd /tmp/place; mkdir a; echo from the guest >a/file; ln a/file a/hard
 ln -s file a/soft
 chown 1000:50 a/file; chmod 640 a/file; mv a/hard hard; dd if=/dev/urandom of=big bs=64k count=20 2>/dev/null; cp big copy; rm a/soft`); err != nil {
 		return err
@@ -325,7 +325,7 @@ chown 1000:50 a/file; chmod 640 a/file; mv a/hard hard; dd if=/dev/urandom of=bi
 		return err
 	}
 	// The guest may take a size for up to a second as it was.
-	return m.want(ctx, `cd /tmp/work; until grep -q host hard; do sleep 0.1; done; cat hard; ls; echo 3 >/proc/sys/vm/drop_caches; cmp big copy && stat -c %s big; df . | tail -1 | cut -d' ' -f1
+	return m.want(ctx, `cd /tmp/place; until grep -q host hard; do sleep 0.1; done; cat hard; ls; echo 3 >/proc/sys/vm/drop_caches; cmp big copy && stat -c %s big; df . | tail -1 | cut -d' ' -f1
 i=0; while [ $i -lt 40 ]; do echo $i >b/$i; i=$((i+1)); done; ls b | wc -l; cat b/* | wc -c; find . -type f | wc -l; rm -r b; ls`,
 		"from the guest\nand the host\na\nb\nbig\ncopy\nhard\n1310720\nwork\n40\n110\n44\na\nbig\ncopy\nhard\n")
 }
@@ -333,7 +333,7 @@ i=0; while [ $i -lt 40 ]; do echo $i >b/$i; i=$((i+1)); done; ls b | wc -l; cat 
 // fork: a child with its own disk, files and card, while a program has a file open whose name is gone.
 func (m *machine) fork(ctx context.Context, host *vmm.Host, disk string) error {
 	p, err := m.agent.Exec(ctx, guest.Cmd{User: "0:0", Args: []string{"sh", "-c", `
-exec 3>/tmp/work/open 4</tmp/work/hard; rm /tmp/work/open /tmp/work/hard; touch /tmp/held
+exec 3>/tmp/place/open 4</tmp/place/hard; rm /tmp/place/open /tmp/place/hard; touch /tmp/held
 while [ ! -e /tmp/go ]; do sleep 0.1; done
 cat <&4 >/tmp/out; echo kept >&3; stat -Lc %s /proc/self/fd/3 >>/tmp/out; mv /tmp/out /tmp/done`}})
 	if err != nil {
@@ -388,7 +388,7 @@ cat <&4 >/tmp/out; echo kept >&3; stat -Lc %s /proc/self/fd/3 >>/tmp/out; mv /tm
 	}
 	// Neither has seen the other's.
 	for _, x := range []*machine{c, m} {
-		if err := x.want(ctx, "cat /tmp/work/own; dd if=/dev/vdb bs=512 count=1 2>/dev/null | head -c 6", x.name+"\n"+fmt.Sprintf("%-6s", x.name)); err != nil {
+		if err := x.want(ctx, "cat /tmp/place/own; dd if=/dev/vdb bs=512 count=1 2>/dev/null | head -c 6", x.name+"\n"+fmt.Sprintf("%-6s", x.name)); err != nil {
 			return fmt.Errorf("%s: %w", x.name, err)
 		}
 	}
@@ -400,7 +400,7 @@ func (m *machine) after(ctx context.Context) error {
 	if err := m.want(ctx, "touch /tmp/go; while [ ! -e /tmp/done ]; do sleep 0.1; done; cat /tmp/done", "from the guest\nand the host\n5\n"); err != nil {
 		return err
 	}
-	if err := m.want(ctx, "cd /tmp/work; echo "+m.name+" >own; cmp big copy; ls; ls -la . | wc -l", "a\nbig\ncopy\nown\n7\n"); err != nil {
+	if err := m.want(ctx, "cd /tmp/place; echo "+m.name+" >own; cmp big copy; ls; ls -la . | wc -l", "a\nbig\ncopy\nown\n7\n"); err != nil {
 		return err
 	}
 	if _, err := m.sh(ctx, fmt.Sprintf("printf '%%-512s' %s | dd of=/dev/vdb conv=fsync 2>/dev/null; echo 3 >/proc/sys/vm/drop_caches", m.name)); err != nil {
