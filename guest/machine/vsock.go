@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -77,11 +78,20 @@ type addr string
 func (addr) Network() string  { return "vsock" }
 func (a addr) String() string { return string(a) }
 
-// OpenDevice opens a character device that the host is at the other end of.
+// OpenDevice opens a character device, and waits until the host is at its other end: what is said before that may reach it later, or not.
 func OpenDevice(path string) (net.Conn, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, errs.New(errs.NotFound, "device", path, err)
 	}
-	return Conn{f}, nil
+	for {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLOUT}}
+		if _, err := unix.Poll(p, -1); err != nil && err != unix.EINTR {
+			unix.Close(fd)
+			return nil, errs.New(errs.Other, "device", path, err)
+		} else if err == nil && p[0].Revents&unix.POLLHUP == 0 {
+			return Conn{os.NewFile(uintptr(fd), path)}, nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
