@@ -29,12 +29,12 @@ check: ## gofmt and vet
 	go vet ./...
 
 unit: ## unit tests of every package, and the test of the levels
-	go test $(UNIT)
-	go test $(RAPID) $(SEED)
+	test/go.sh $(UNIT)
+	test/go.sh $(RAPID) $(SEED)
 
 race: ## the concurrent packages once more, under the race detector
-	go test -race -short $$(go list $(RACE) | grep -v -e '/bucket$$' -e '/bucket/tree$$' -e '/vfs/\(bucket\|host\|mem\)fs$$')
-	go test -race -short $(RAPID) $(SEED)
+	test/go.sh -race -short $$(go list $(RACE) | grep -v -e '/bucket$$' -e '/bucket/tree$$' -e '/vfs/\(bucket\|host\|mem\)fs$$')
+	test/go.sh -race -short $(RAPID) $(SEED)
 
 e2e: build setup ## real clients against a real server
 	test/run.sh e2e ./test/e2e

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # run.sh LABEL PACKAGE [FLAG…]: runs one package of Go tests that drive other programs, shows what fails and how long the parts
-# took, and ends with "LABEL: N passed, N failed", counting the steps (the innermost subtests).
+# took, and ends with "LABEL: N passed, N failed", counting the steps (the innermost subtests). What fails is run once more:
+# a test that fails twice fails the run; one that passes then is named as wavering, to be repaired.
 set -uo pipefail
 
 label=$1 package=$2
@@ -9,6 +10,14 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 go test -count=1 -timeout 20m -v "$@" "$package" >"$log" 2>&1
 status=$?
+wavering=
+if [ $status != 0 ] && grep -q '^ *--- FAIL' "$log"; then
+	cat "$log"
+	wavering=$(grep -E '^ *--- FAIL' "$log")
+	echo "$label: failed; once more"
+	go test -count=1 -timeout 20m -v "$@" "$package" >"$log" 2>&1
+	status=$?
+fi
 
 # -v shows everything; what a reader needs is the summary of each client, what is open, and all there is about a failure.
 if [ $status = 0 ]; then
@@ -31,4 +40,5 @@ awk -v label="$label" -v status=$status '
 		if (count["SKIP:"]) printf ", %d skipped", count["SKIP:"]
 		printf "\n"
 	}' "$log"
+if [ $status = 0 ] && [ -n "$wavering" ]; then printf '%s: WAVERING, failed once and passed then:\n%s\n' "$label" "$wavering"; fi
 exit $status
