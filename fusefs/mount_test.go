@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"agentrun.dev/blob/memory"
 	"agentrun.dev/bucket"
@@ -31,18 +30,8 @@ func mountable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unmount(m); err != nil {
+	if err := m.Unmount(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// unmount takes a mount away, within a minute: others on the host look into every mount for a moment (indexers, a new mount namespace that is being made).
-func unmount(m *fusefs.Mounted) error {
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		err := m.Unmount()
-		if err == nil || !errs.Is(err, errs.Conflict) || time.Now().After(end) {
-			return err
-		}
 	}
 }
 
@@ -57,7 +46,7 @@ func mount(t testing.TB, fs vfs.FS) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := unmount(m); err != nil {
+		if err := m.Unmount(); err != nil {
 			t.Error(err)
 		}
 		os.Remove(dir)

@@ -1,6 +1,7 @@
 package vfstest
 
 import (
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -35,7 +36,10 @@ func newKernel(t testing.TB, dir string) *kernel {
 	ready := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: this thread can't serve anybody else afterwards
-		err := unix.Unshare(unix.CLONE_FS)
+		root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Unshare(unix.CLONE_FS)
+		}
 		if err == nil {
 			err = unix.Chroot(dir)
 		}
@@ -47,13 +51,21 @@ func newKernel(t testing.TB, dir string) *kernel {
 		for f := range k.calls {
 			f()
 		}
-		ready <- nil
+		// The process' first thread isn't ended with its goroutine, only parked, and would keep what is mounted there busy.
+		k.become(0)
+		ready <- errors.Join(unix.Fchdir(root), unix.Chroot("."), unix.Close(root))
 	}()
 	if err := <-ready; err != nil {
 		close(k.calls)
 		t.Fatalf("entering the directory: %v", err)
 	}
-	t.Cleanup(func() { k.close(); close(k.calls); <-ready })
+	t.Cleanup(func() {
+		k.close()
+		close(k.calls)
+		if err := <-ready; err != nil {
+			t.Errorf("leaving the directory: %v", err)
+		}
+	})
 	return k
 }
 
