@@ -13,6 +13,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"agentrun.dev/command/services"
@@ -28,6 +29,26 @@ type Engine interface {
 	Load(ctx context.Context, r io.Reader) (Image, error)
 	// List tells of every instance that hasn't ended, in order of age.
 	List(ctx context.Context) ([]Status, error)
+}
+
+// Feature is something that a sandbox may be asked to have, and that not every engine gives.
+type Feature string
+
+// Features.
+const (
+	Images   Feature = "image"    // Spec.Image
+	Roots    Feature = "root"     // a volume at "/"
+	Network  Feature = "network"  // connections out of the sandbox, through Services.Dial
+	Services Feature = "services" // the rest of Services: what commands inside ask of the host
+)
+
+// Lacker is implemented by engines that lack features; others have all. What an engine lacks is refused before it is asked for.
+type Lacker interface{ Lacks() []Feature }
+
+// Lacks reports whether an engine lacks a feature.
+func Lacks(e Engine, f Feature) bool {
+	l, ok := e.(Lacker)
+	return ok && slices.Contains(l.Lacks(), f)
 }
 
 // Volume is a filesystem at a path of the sandbox; the one at "/" is the root.
@@ -49,6 +70,7 @@ type Identity struct {
 type Spec struct {
 	Identity
 	Volumes []Volume // belong to the caller, who keeps them open until the instance has stopped
+	Image   string   // what the root is made of, for engines whose roots are images; their default when empty
 	Env     []string // NAME=VALUE, of every command
 	Dir     string   // where commands start; /workspace when empty
 	Limits  Limits
@@ -56,7 +78,8 @@ type Spec struct {
 
 // Limits bound a sandbox. Zero means the engine's default.
 type Limits struct {
-	Memory    int64         // bytes of all processes together
+	Memory    int64         // bytes of all processes together; of a VM, its RAM
+	VCPUs     int           // processors that a VM has; others have no use for it
 	CPU       time.Duration // of all processes together, over the whole life
 	Processes int           // at once
 	Files     int           // open descriptors of one process

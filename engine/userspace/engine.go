@@ -47,6 +47,9 @@ func NewEngine(o EngineOptions) *Engine {
 	return &Engine{o: o, bin: proc.NewBin(o.Commands), pattern: sync.OnceValues(newPattern), instances: map[*Sandbox]struct{}{}}
 }
 
+// Lacks implements engine.Lacker: the root is the engine's own, or a volume.
+func (e *Engine) Lacks() []engine.Feature { return []engine.Feature{engine.Images} }
+
 // Boot implements engine.Engine.
 func (e *Engine) Boot(ctx context.Context, s engine.Spec) (engine.Instance, error) {
 	if s.ID == "" {
