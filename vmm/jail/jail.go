@@ -13,8 +13,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"syscall"
 
@@ -24,6 +26,7 @@ import (
 	"agentrun.dev/vmm"
 	"agentrun.dev/vmm/memory"
 	"agentrun.dev/vmm/snapshot"
+	"agentrun.dev/vmm/virtio/block"
 )
 
 // SocketFD is where a VMM process finds its socket, and ConsoleFD where it writes its guest's console, if it has one.
@@ -34,7 +37,8 @@ const (
 
 // Options of a process.
 type Options struct {
-	Config vmm.Config // Console is not taken
+	Config  vmm.Config // Console is not taken
+	Devices Devices
 	// Path and Args are a program that calls Serve with the configuration that Setup reads.
 	Path string
 	Args []string
@@ -55,6 +59,7 @@ type setup struct {
 	Bare     bool
 	Console  bool
 	UID, GID int
+	Devices  *deviceSetup
 }
 
 // Process is a VMM process and its VM. Its methods may be called at the same time, and wait for one another.
@@ -62,11 +67,14 @@ type Process struct {
 	cmd  *exec.Cmd
 	conn *conn
 
-	op   sync.Mutex // one order at a time
-	id   uint64
-	down chan struct{} // closed when the process is gone
+	shares []net.Conn
+
+	op       sync.Mutex    // one order at a time
+	dialling chan struct{} // beside dials, so many
+	down     chan struct{} // closed when the process is gone
 
 	mu      sync.Mutex
+	id      uint64
 	answers map[uint64]chan *message
 	exit    *vmm.Exit
 	ended   chan struct{} // closed when the guest has ended, or the process is gone
@@ -88,8 +96,16 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{conn: c, down: make(chan struct{}), ended: make(chan struct{}), answers: make(map[uint64]chan *message)}
-	ready := p.expect()
+	devices, given, shares, err := o.Devices.describe()
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	defer closeAll(given)
+	p := &Process{conn: c, shares: shares, dialling: make(chan struct{}, maxDialling), down: make(chan struct{}), ended: make(chan struct{}),
+		answers: make(map[uint64]chan *message)}
+	ready := make(chan *message, 1)
+	p.answers[0] = ready
 	p.cmd = exec.Command(o.Path, o.Args...)
 	p.cmd.ExtraFiles = []*os.File{theirs}
 	if o.Console != nil {
@@ -101,14 +117,12 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	p.cmd.Stderr = &stderr
 	if err := p.cmd.Start(); err != nil {
 		c.Close()
+		p.closeShares()
 		return nil, errs.New(errs.Other, "vmm process", "start", err)
 	}
 	go p.read(&stderr)
-	s, err := json.Marshal(setup{Memory: o.Config.Memory, VCPUs: o.Config.VCPUs, Tail: o.Config.Tail, PIT: o.Config.PIT, Bare: o.Config.Bare,
-		Console: o.Console != nil, UID: o.UID, GID: o.GID})
-	if err == nil {
-		_, err = c.Write(s)
-	}
+	err = c.send(&message{Op: opSetup, fds: given, Setup: &setup{Memory: o.Config.Memory, VCPUs: o.Config.VCPUs, Tail: o.Config.Tail, PIT: o.Config.PIT,
+		Bare: o.Config.Bare, Console: o.Console != nil, UID: o.UID, GID: o.GID, Devices: devices}})
 	if err == nil {
 		var m *message
 		if m, err = p.await(ctx, ready); err == nil {
@@ -123,13 +137,47 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	return p, nil
 }
 
-// expect makes room for the answer to the next order.
-func (p *Process) expect() chan *message {
+// register numbers an order and makes room for its answer.
+func (p *Process) register(m *message) (chan *message, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.gone != nil {
+		return nil, p.gone
+	}
+	p.id++
+	m.ID = p.id
 	ch := make(chan *message, 1)
-	p.answers[p.id] = ch
-	return ch
+	p.answers[m.ID] = ch
+	return ch, nil
+}
+
+// forget is for an order that couldn't be sent. It returns why.
+func (p *Process) forget(m *message, err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.answers, m.ID)
+	if p.gone != nil {
+		return p.gone
+	}
+	return err
+}
+
+// lost is why there are no answers any more.
+func (p *Process) lost() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gone
+}
+
+// Share is the connection over which the requests of a virtio-fs device come, by its place in Devices.Shares: forward.Serve
+// answers them. Until somebody does they wait, and a VM with a request under way can't be paused. It is the caller's then; what
+// nobody has asked for is closed with the process.
+func (p *Process) Share(i int) net.Conn { return p.shares[i] }
+
+func (p *Process) closeShares() {
+	for _, c := range p.shares {
+		c.Close()
+	}
 }
 
 // read takes what the process says until it is gone. It owns the process's end.
@@ -192,9 +240,7 @@ func (p *Process) await(ctx context.Context, ch chan *message) (*message, error)
 		if ok {
 			return m, nil
 		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return nil, p.gone
+		return nil, p.lost()
 	case <-ctx.Done():
 		_ = p.cmd.Process.Kill()
 		<-p.down
@@ -213,24 +259,15 @@ func (p *Process) await(ctx context.Context, ch chan *message) (*message, error)
 func (p *Process) order(ctx context.Context, m *message) (*message, error) {
 	p.op.Lock()
 	defer p.op.Unlock()
-	p.mu.Lock()
-	gone := p.gone
-	p.mu.Unlock()
-	if gone != nil {
-		return nil, gone
-	}
-	p.id++
-	m.ID = p.id
-	ch := p.expect()
-	if err := p.conn.send(m); err != nil {
-		p.mu.Lock()
-		delete(p.answers, m.ID)
-		gone := p.gone
-		p.mu.Unlock()
-		if gone != nil {
-			err = gone
-		}
+	ch, err := p.register(m)
+	if err != nil {
 		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() }) // it may not even read
+	err = p.conn.send(m)
+	stop()
+	if err != nil {
+		return nil, p.forget(m, err)
 	}
 	answer, err := p.await(ctx, ch)
 	if err != nil {
@@ -275,6 +312,16 @@ func (p *Process) Input(ctx context.Context, b []byte) error {
 	return p.plain(ctx, &message{Op: opInput, Input: b})
 }
 
+// Tail is the end of what the guest wrote to its console.
+func (p *Process) Tail(ctx context.Context) ([]byte, error) {
+	m, err := p.order(ctx, &message{Op: opTail})
+	if err != nil {
+		return nil, err
+	}
+	m.closeFDs()
+	return m.Input, nil
+}
+
 // Capture pauses the VM and returns its snapshot, which is the caller's. The VM stands still until Thaw.
 func (p *Process) Capture(ctx context.Context) (*snapshot.Snapshot, error) {
 	m, err := p.order(ctx, &message{Op: opCapture})
@@ -298,7 +345,7 @@ func (p *Process) restore(ctx context.Context, im *Image, run bool) error {
 
 // Image is a snapshot as processes are given it: made once, for any number of them. It may be used by several at once.
 type Image struct {
-	message message // its descriptors are the state's, which is ours, and the layers'
+	message message // its descriptors are the state's and the disks', which are ours, and the layers'
 	memory  *memory.Image
 }
 
@@ -313,16 +360,28 @@ func NewImage(s *snapshot.Snapshot) (*Image, error) {
 		held.Close()
 		return nil, err
 	}
+	for i, fd := range m.fds[1+m.Layers:] { // the snapshot's
+		if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			closeAll(m.fds[1+m.Layers:][:i])
+			unix.Close(m.fds[0])
+			held.Close()
+			return nil, errs.New(errs.Limit, "vmm process", "image", err)
+		}
+		m.fds[1+m.Layers+i] = fd
+	}
+	runtime.KeepAlive(s) // its files are closed with it
 	return &Image{message: *m, memory: held}, nil
 }
 
 // Close gives it up. No order with it may be under way.
 func (im *Image) Close() error {
 	unix.Close(im.message.fds[0])
+	closeAll(im.message.fds[1+im.message.Layers:])
+	im.message.fds = nil
 	return im.memory.Close()
 }
 
-// encode puts a snapshot into a message: the first descriptor, of its state, is to be closed; the layers' are the image's.
+// encode puts a snapshot into a message: the first descriptor, of its state, is to be closed; the others are the snapshot's.
 func encode(s *snapshot.Snapshot) (*message, error) {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -333,31 +392,70 @@ func encode(s *snapshot.Snapshot) (*message, error) {
 		return nil, err
 	}
 	extents, fds := s.Memory.Export()
-	return &message{Size: s.Memory.Size(), Extents: extents, fds: append([]int{state}, fds...)}, nil
+	m := &message{Size: s.Memory.Size(), Extents: extents, Layers: len(fds), fds: append([]int{state}, fds...)}
+	for _, d := range s.Disks {
+		for _, f := range d.Files {
+			m.fds = append(m.fds, int(f.Fd()))
+		}
+	}
+	return m, nil
 }
 
 // decode takes a snapshot out of a message, and its descriptors over.
 func decode(m *message) (*snapshot.Snapshot, error) {
 	fds := m.fds
-	if m.fds = nil; len(fds) < 1 {
+	if m.fds = nil; len(fds) < 1 || m.Layers < 0 || m.Layers > len(fds)-1 {
+		closeAll(fds)
 		return nil, errs.Msg(errs.Invalid, "vmm process", "snapshot", "it came without descriptors")
 	}
-	image, err := memory.Import(m.Size, m.Extents, fds[1:])
-	b, err2 := contents(fds[0], maxState)
-	if err == nil && err2 != nil {
+	b, err := contents(fds[0], maxState)
+	fds = fds[1:]
+	image, err2 := memory.Import(m.Size, m.Extents, fds[:m.Layers])
+	files := fds[m.Layers:]
+	if err2 == nil && err != nil {
 		image.Close()
+	} else if err == nil {
 		err = err2
 	}
 	if err != nil {
+		closeAll(files)
 		return nil, err
 	}
 	s := &snapshot.Snapshot{}
-	if err := json.Unmarshal(b, s); err != nil || s.Machine.Memory != m.Size {
-		image.Close()
+	bad := json.Unmarshal(b, s) != nil || s.Machine.Memory != m.Size
+	s.Memory = image
+	if bad || !takeDisks(s, files) {
+		for i := range s.Disks {
+			s.Disks[i].Files = nil // they are ours still
+		}
+		closeAll(files)
+		s.Close()
 		return nil, errs.Msg(errs.Invalid, "vmm process", "snapshot", "its state can't be read")
 	}
-	s.Memory = image
 	return s, nil
+}
+
+// takeDisks gives the disks of a snapshot their files: as many as their states name.
+func takeDisks(s *snapshot.Snapshot, fds []int) bool {
+	if len(s.Disks) > MaxOverlays {
+		return false
+	}
+	for _, fd := range fds {
+		if !isSealed(fd) {
+			return false
+		}
+	}
+	for i := range s.Disks {
+		n := block.StateFiles(s.Disks[i].State) - 1
+		if n < 0 || n > len(fds) {
+			return false
+		}
+		for _, fd := range fds[:n] {
+			s.Disks[i].Files = append(s.Disks[i].Files, os.NewFile(uintptr(fd), "disk"))
+		}
+		fds = fds[n:]
+	}
+	return len(fds) == 0
 }
 
 // Wait returns when the guest has ended, as vmm.VM's does; an error of kind Unavailable when the process has.
@@ -389,6 +487,7 @@ func (p *Process) Close() error {
 	err := p.cmd.Process.Kill()
 	p.conn.Close()
 	<-p.down
+	p.closeShares()
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}

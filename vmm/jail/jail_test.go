@@ -46,6 +46,12 @@ func kernel(t *testing.T) *os.File {
 		0x8a, 0x04, 0x25, 0x00, 0x20, 0x00, 0x01, 0xee, // mov al,[0x1002000]; out dx,al
 		0xba, 0x00, 0x06, 0x00, 0x00, 0xb0, 0x34, 0xee, 0xeb, 0xfe, // mov edx,0x600; mov al,0x34; out dx,al
 	}
+	return elf(t, code)
+}
+
+// elf is a vmlinux with code at 16 MiB.
+func elf(t *testing.T, code []byte) *os.File {
+	t.Helper()
 	b := make([]byte, 64+56, 64+56+len(code))
 	le := binary.LittleEndian
 	copy(b, "\x7fELF\x02\x01\x01")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 
@@ -20,28 +21,27 @@ import (
 const maxKernel = 1 << 30
 
 // Serve is a VMM process: it takes its setup from the socket, prepares a VM, confines itself for good and follows
-// orders until the socket is closed. attach, which may be nil, puts devices into the VM before that.
-func Serve(attach func(*vmm.VM) error) error {
+// orders until the socket is closed. more, which may be nil, puts devices into the VM behind those of the setup.
+func Serve(more func(*vmm.VM) error) error {
 	c, err := newConn(os.NewFile(SocketFD, "socket"))
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	buf := make([]byte, maxPacket)
-	n, err := c.Read(buf)
+	m, err := c.receive(buf)
 	if err != nil {
-		return errs.New(errs.Unavailable, "vmm process", "setup", err)
+		return err
 	}
-	var s setup
-	if err := json.Unmarshal(buf[:n], &s); err != nil {
-		return errs.New(errs.Invalid, "vmm process", "setup", err)
+	if m.Op != opSetup || m.Setup == nil {
+		return errs.Msg(errs.Invalid, "vmm process", "setup", "it doesn't come first")
 	}
-	v, err := prepare(&s, attach)
+	v, d, err := prepare(m.Setup, m.fds, more)
 	if err != nil {
 		return errors.Join(err, c.send(&message{Op: opReady, Failed: newFailure(err)}))
 	}
 	defer v.Close()
-	srv := &server{conn: c, vm: v, lent: -1}
+	srv := &server{conn: c, vm: v, devices: d, lent: -1, dials: dials{socket: d.socket, conn: c, waiting: make(map[uint64]context.CancelFunc)}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -51,6 +51,7 @@ func Serve(attach func(*vmm.VM) error) error {
 	defer func() {
 		cancel()
 		<-done
+		srv.dials.all.Wait()
 	}()
 	if err := warm(v.Config()); err != nil {
 		return err
@@ -66,6 +67,15 @@ func Serve(attach func(*vmm.VM) error) error {
 			}
 			return err
 		}
+		switch m.Op {
+		case opDial:
+			srv.dials.dial(ctx, m)
+			continue
+		case opHangUp:
+			srv.dials.hangUp(m.ID)
+			m.closeFDs()
+			continue
+		}
 		answer, err := srv.follow(m)
 		m.closeFDs()
 		if answer == nil {
@@ -73,10 +83,7 @@ func Serve(attach func(*vmm.VM) error) error {
 		}
 		answer.ID, answer.Op, answer.Failed = m.ID, m.Op, newFailure(err)
 		err = c.send(answer)
-		if srv.lent >= 0 {
-			unix.Close(srv.lent)
-			srv.lent = -1
-		}
+		srv.giveBack()
 		if err != nil {
 			return err
 		}
@@ -101,11 +108,16 @@ func warm(config vmm.Config) error {
 	return errors.Join(json.Unmarshal(state, new(snapshot.Snapshot)), json.Unmarshal(order, new(message)))
 }
 
-// prepare makes the VM and confines the process.
-func prepare(s *setup, attach func(*vmm.VM) error) (*vmm.VM, error) {
+// deviceProcs is how many of the scheduler's processors there are beside the vCPUs': each of those holds one for a while after
+// it has entered the guest.
+const deviceProcs = 3
+
+// prepare makes the VM and its devices, and confines the process. It takes the descriptors over.
+func prepare(s *setup, fds []int, more func(*vmm.VM) error) (*vmm.VM, *devices, error) {
 	host, err := vmm.NewHost()
 	if err != nil {
-		return nil, err
+		closeAll(fds)
+		return nil, nil, err
 	}
 	config := vmm.Config{Memory: s.Memory, VCPUs: s.VCPUs, Tail: s.Tail, PIT: s.PIT, Bare: s.Bare}
 	if s.Console {
@@ -113,26 +125,47 @@ func prepare(s *setup, attach func(*vmm.VM) error) (*vmm.VM, error) {
 	}
 	v, err := host.New(config)
 	if err != nil {
-		return nil, err
+		closeAll(fds)
+		return nil, nil, err
 	}
-	if attach != nil {
-		err = attach(v)
+	if s.Devices == nil {
+		s.Devices = new(deviceSetup)
+	}
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), v.Config().VCPUs+deviceProcs))
+	d, err := attach(v, s.Devices, fds)
+	if err == nil && more != nil {
+		err = more(v)
 	}
 	if err == nil {
 		err = confine(s.UID, s.GID)
 	}
 	if err != nil {
 		v.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	return v, nil
+	return v, d, nil
 }
 
 // server follows orders.
 type server struct {
-	conn *conn
-	vm   *vmm.VM
-	lent int // a descriptor that goes with the answer, and is closed after it
+	conn    *conn
+	vm      *vmm.VM
+	devices *devices
+	dials   dials
+	lent    int                // a descriptor that goes with the answer, and is closed after it
+	held    *snapshot.Snapshot // whose descriptors go with it, too
+}
+
+// giveBack closes what went with an answer.
+func (s *server) giveBack() {
+	if s.lent >= 0 {
+		unix.Close(s.lent)
+		s.lent = -1
+	}
+	if s.held != nil {
+		s.held.Close()
+		s.held = nil
+	}
 }
 
 // watch tells the parent when the guest ends.
@@ -147,7 +180,6 @@ func (s *server) watch(ctx context.Context) {
 
 // follow does one order.
 func (s *server) follow(m *message) (*message, error) {
-	s.lent = -1
 	switch m.Op {
 	case opBoot:
 		return nil, s.boot(m)
@@ -157,7 +189,10 @@ func (s *server) follow(m *message) (*message, error) {
 			return nil, err
 		}
 		defer snap.Close()
-		if err = s.vm.Restore(snap); err == nil && m.Run {
+		if err = s.devices.restore(snap); err == nil {
+			err = s.vm.Restore(snap)
+		}
+		if err == nil && m.Run {
 			err = s.vm.Resume()
 		}
 		return nil, err
@@ -168,6 +203,9 @@ func (s *server) follow(m *message) (*message, error) {
 	case opInput:
 		_, err := s.vm.Input(m.Input)
 		return nil, err
+	case opTail:
+		tail := s.vm.Tail()
+		return &message{Input: tail[max(0, len(tail)-maxPacket/2):]}, nil
 	case opCapture:
 		return s.capture()
 	}
@@ -205,7 +243,10 @@ func (s *server) capture() (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer snap.Close() // the VM's own memory holds the layers until the answer is sent
+	s.held = snap
+	if err := s.devices.seal(snap); err != nil {
+		return nil, err
+	}
 	answer, err := encode(snap)
 	if err == nil {
 		s.lent = answer.fds[0]

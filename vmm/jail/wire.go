@@ -17,34 +17,41 @@ import (
 // A message is one packet of JSON, with descriptors beside it. Both sides read it as input from an enemy.
 const (
 	maxPacket = 128 << 10
-	maxFDs    = 80 // the layers of an image, and a few
+	maxFDs    = 1 + 64*(1+MaxOverlays) // a state, the layers of an image and of its disks; the kernel takes 253
 	maxState  = 64 << 20
 )
 
 // Orders of the parent, and what the VMM says.
 const (
+	opSetup   = "setup"   // the first, without an answer of its own; descriptors: those of the devices
 	opReady   = "ready"   // VMM: prepared and confined
 	opBoot    = "boot"    // descriptors: kernel, and initramfs when Initrd
-	opRestore = "restore" // descriptors: state, layers
+	opRestore = "restore" // descriptors: state, layers, those of the disks
 	opResume  = "resume"
 	opPause   = "pause"
-	opCapture = "capture" // answer's descriptors: state, layers; it goes on after Thaw
+	opCapture = "capture" // answer's descriptors: state, layers, those of the disks; it goes on after Thaw
 	opThaw    = "thaw"
 	opInput   = "input"
-	opEnded   = "ended" // VMM: the guest has ended
+	opTail    = "tail"    // answer: the console's end
+	opDial    = "dial"    // descriptor: a socket. The only order that others don't wait for
+	opHangUp  = "hang up" // on the dial of the same ID, which is answered
+	opEnded   = "ended"   // VMM: the guest has ended
 )
 
 // message is everything that is said. An answer has the order's ID.
 type message struct {
 	ID      uint64 `json:",omitempty"`
 	Op      string
+	Setup   *setup          `json:",omitempty"`
 	Failed  *failure        `json:",omitempty"`
 	Cmdline string          `json:",omitempty"`
 	Initrd  bool            `json:",omitempty"`
 	Input   []byte          `json:",omitempty"`
 	Size    uint64          `json:",omitempty"` // of an image
 	Extents []memory.Extent `json:",omitempty"`
+	Layers  int             `json:",omitempty"` // of the image; descriptors beyond are the disks'
 	Run     bool            `json:",omitempty"` // resume what is restored
+	Port    uint32          `json:",omitempty"`
 	Exit    *vmm.Exit       `json:",omitempty"`
 
 	fds []int
@@ -73,9 +80,7 @@ func (f *failure) err(op string) error {
 
 // closeFDs closes the descriptors of a message that nobody wants.
 func (m *message) closeFDs() {
-	for _, fd := range m.fds {
-		unix.Close(fd)
-	}
+	closeAll(m.fds)
 	m.fds = nil
 }
 
@@ -148,9 +153,7 @@ func rights(oob []byte) (fds []int, err error) {
 	for _, c := range list {
 		more, err := unix.ParseUnixRights(&c)
 		if err != nil {
-			for _, fd := range fds {
-				unix.Close(fd)
-			}
+			closeAll(fds)
 			return nil, err
 		}
 		fds = append(fds, more...)
@@ -183,6 +186,13 @@ func sealed(b []byte) (int, error) {
 		return -1, errs.New(errs.Other, "vmm process", "state", err)
 	}
 	return fd, nil
+}
+
+// isSealed tells whether a descriptor is a file in memory that nobody can change.
+func isSealed(fd int) bool {
+	const want = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	return err == nil && seals&want == want
 }
 
 // contents reads a file that came over the socket, and closes it: at most limit bytes.

@@ -85,8 +85,11 @@ func TestSnapshotOverTheWire(t *testing.T) {
 // FuzzMessages sends packets as a VMM that was taken over would: whatever they say, an error or a snapshot comes out,
 // and no descriptor stays behind.
 func FuzzMessages(f *testing.F) {
-	f.Add([]byte(`{"Op":"capture","Size":8192,"Extents":[{"Off":0,"End":8192,"Layer":0}]}`), []byte(`{"Machine":{"Memory":8192}}`), uint8(2))
-	f.Add([]byte(`{"Op":"capture","Size":8192,"Extents":[{"Off":0,"End":4096,"Layer":1},{"Off":4096,"End":8192,"Layer":0}]}`), []byte(`{}`), uint8(3))
+	f.Add([]byte(`{"Op":"capture","Size":8192,"Layers":1,"Extents":[{"Off":0,"End":8192,"Layer":0}]}`), []byte(`{"Machine":{"Memory":8192}}`), uint8(1))
+	f.Add([]byte(`{"Op":"capture","Size":8192,"Layers":2,"Extents":[{"Off":0,"End":4096,"Layer":1},{"Off":4096,"End":8192,"Layer":0}]}`), []byte(`{}`), uint8(2))
+	f.Add([]byte(`{"Op":"capture","Size":8192,"Layers":1,"Extents":[{"Off":0,"End":8192,"Layer":0}]}`),
+		[]byte(`{"Machine":{"Memory":8192},"Disks":[{"State":"QUdPVgEAIAAAAAAAAAIAAQE="}]}`), uint8(2))
+	f.Add([]byte(`{"Op":"capture","Size":8192,"Layers":-1}`), []byte(`{"Machine":{"Memory":8192},"Disks":[{},{},{}]}`), uint8(2))
 	f.Add([]byte(`{"ID":1,"Failed":{"Kind":200,"Text":"x"},"Exit":{"Reason":99}}`), []byte(``), uint8(0))
 	f.Add([]byte(`[`), []byte(`[`), uint8(1))
 	f.Fuzz(func(t *testing.T, packet, state []byte, fds uint8) {

@@ -40,6 +40,9 @@ func (s *Snapshot) Write(w io.Writer) error {
 	b := bufio.NewWriterSize(w, 64<<10)
 	_, _ = b.WriteString(fileMagic) // a bufio.Writer keeps its error until Flush
 	_ = binary.Write(b, binary.LittleEndian, uint32(fileVersion))
+	if len(s.Disks) > 0 {
+		return errs.Msg(errs.Unsupported, "snapshot", "write", "it has disks in memory")
+	}
 	state, err := json.Marshal(s)
 	if err != nil {
 		return errs.New(errs.Other, "snapshot", "write", err)
@@ -106,6 +109,9 @@ func Read(r io.Reader) (*Snapshot, error) {
 	}
 	if err := json.Unmarshal(data, s); err != nil {
 		return nil, corrupt("its state: %v", err)
+	}
+	if len(s.Disks) > 0 {
+		return nil, corrupt("it has disks in memory")
 	}
 	s.Memory, err = memory.Build(s.Machine.Memory, in.memory)
 	if err != nil {

@@ -5,13 +5,14 @@ package snapshot
 
 import (
 	"fmt"
+	"os"
 
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm/kvm"
 	"agentrun.dev/vmm/memory"
 )
 
-// Snapshot is a VM at an instant. It doesn't change; it owns Memory.
+// Snapshot is a VM at an instant. It doesn't change; it owns Memory and the files of Disks.
 type Snapshot struct {
 	Machine Machine
 	CPUs    []CPU
@@ -20,6 +21,7 @@ type Snapshot struct {
 	Clock   uint64   // the paravirtual clock, nanoseconds
 	Console []byte
 	Devices [][]byte // by their place on the bus
+	Disks   []Disk   `json:",omitempty"` // that are written copy on write, in the order of their places
 
 	Memory *memory.Image `json:"-"`
 	// Origin says whose snapshot it is within a process, so that its own needn't be held against the host again.
@@ -34,8 +36,26 @@ type Machine struct {
 	Bare   bool
 }
 
-// Close gives the RAM's image up.
+// Disk is what a copy-on-write disk holds beside its base, which the VM that is restored has to bring.
+type Disk struct {
+	Device int        // its place on the bus
+	State  []byte     // of a block.Overlay
+	Files  []*os.File `json:"-"` // which that says the contents of, but the base; nobody can write to them any more
+}
+
+// Close closes the files.
+func (d *Disk) Close() {
+	for _, f := range d.Files {
+		f.Close()
+	}
+	d.Files = nil
+}
+
+// Close gives the RAM's image and the disks up.
 func (s *Snapshot) Close() error {
+	for i := range s.Disks {
+		s.Disks[i].Close()
+	}
 	if s.Memory == nil {
 		return nil
 	}

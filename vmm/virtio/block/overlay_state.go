@@ -60,6 +60,15 @@ func (o *Overlay) State() (data []byte, files []*os.File, err error) {
 	return data, files, nil
 }
 
+// StateFiles is how many files go with a state, the base or nil among them; 0 if it is none.
+func StateFiles(data []byte) int {
+	head := len(overlayMagic) + 9
+	if len(data) < head || string(data[:len(overlayMagic)]) != overlayMagic {
+		return 0
+	}
+	return int(data[head-1])
+}
+
 // RestoreOverlay returns an overlay of a state, the files that belong to it, and an empty file as its top. All files belong to
 // the overlay, or are closed if the state can't be: it may come from anywhere.
 func RestoreOverlay(data []byte, files []*os.File, top *os.File) (*Overlay, error) {

@@ -138,7 +138,7 @@ func (s *bridging) fromGuest(ctx context.Context, c net.Conn) {
 	s.d.mu.Lock()
 	guest.accept()
 	s.d.mu.Unlock()
-	join(ctx, guest, host)
+	Join(ctx, guest, host)
 }
 
 func (s *bridging) fromHost(ctx context.Context, host net.Conn) {
@@ -158,7 +158,7 @@ func (s *bridging) fromHost(ctx context.Context, host net.Conn) {
 		return
 	}
 	_ = host.SetDeadline(time.Time{})
-	join(ctx, guest, host)
+	Join(ctx, guest, host)
 }
 
 // readConnect reads a client's line, byte by byte: what follows belongs to the guest.
@@ -180,8 +180,8 @@ func readConnect(r io.Reader) (port uint32, err error) {
 	return 0, errs.Msg(errs.Invalid, "vsock", "bridge", "the line isn't CONNECT and a port")
 }
 
-// join copies both ways until both ends are done, passing on that one of them is, and closes both.
-func join(ctx context.Context, a, b net.Conn) {
+// Join copies both ways until both ends are done or ctx ends, passing on that one of them is, and closes both.
+func Join(ctx context.Context, a, b net.Conn) {
 	stop := context.AfterFunc(ctx, func() { _ = a.Close(); _ = b.Close() })
 	defer stop()
 	defer a.Close()

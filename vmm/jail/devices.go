@@ -1,0 +1,396 @@
+package jail
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"agentrun.dev/errs"
+	"agentrun.dev/vmm"
+	"agentrun.dev/vmm/snapshot"
+	"agentrun.dev/vmm/virtio"
+	"agentrun.dev/vmm/virtio/block"
+	"agentrun.dev/vmm/virtio/fs"
+	"agentrun.dev/vmm/virtio/fs/forward"
+	vnet "agentrun.dev/vmm/virtio/net"
+	"agentrun.dev/vmm/virtio/rng"
+	"agentrun.dev/vmm/virtio/vsock"
+)
+
+// MaxOverlays is how many copy-on-write disks a VM can have: all that they are made of goes with a snapshot, in one message.
+const MaxOverlays = 2
+
+// Devices of a VM, in this order on the bus. A VM that is restored needs those of its snapshot. What they work on are
+// descriptors that the process is given before it confines itself.
+type Devices struct {
+	CID    uint32   // the guest's address on vsock, from 3 up; 0: no vsock
+	Disks  []Disk   // /dev/vda and so on
+	Shares []string // tags of virtio-fs devices; see Process.Share
+	Cards  []Card   // network cards
+	RNG    bool     // a source of entropy
+}
+
+// Disk is a block device. The process gets a duplicate of File.
+type Disk struct {
+	File     *os.File // its contents, or what an overlay is over
+	Serial   string   // at most 20 bytes
+	ReadOnly bool
+	// Overlay is the size in bytes of a copy-on-write disk over File, which may be nil then: all zeros. What the guest writes
+	// is held in memory, and is a part of the VM's snapshots. At most MaxOverlays disks of a VM are such.
+	Overlay uint64
+}
+
+// Card is a network card on a tap (see net.NewTap) or on one end of a pair of sockets that keeps the bounds of packets.
+type Card struct {
+	File *os.File
+	MAC  net.HardwareAddr
+}
+
+// What is told of the devices beside their descriptors.
+type deviceSetup struct {
+	CID    uint32      `json:",omitempty"`
+	Disks  []diskSetup `json:",omitempty"`
+	Shares []string    `json:",omitempty"`
+	Cards  []string    `json:",omitempty"` // addresses
+	RNG    bool        `json:",omitempty"`
+}
+
+type diskSetup struct {
+	File     bool // there is a descriptor
+	Serial   string
+	ReadOnly bool
+	Overlay  uint64
+}
+
+// check finds what couldn't be made.
+func (d *Devices) check() error {
+	bad := func(what string, args ...any) error {
+		return errs.Msg(errs.Invalid, "vmm process", "devices", fmt.Sprintf(what, args...))
+	}
+	if n := len(d.Disks) + len(d.Shares) + len(d.Cards) + 2; n > vmm.MaxDevices {
+		return errs.Msg(errs.Limit, "vmm process", "devices", fmt.Sprintf("%d are too many", n))
+	}
+	if d.CID == 1 || d.CID == 2 {
+		return bad("the address %d of vsock is taken", d.CID)
+	}
+	overlays := 0
+	for i, k := range d.Disks {
+		if k.Overlay != 0 {
+			overlays++
+		}
+		switch {
+		case k.File == nil && k.Overlay == 0:
+			return bad("disk %d has no file", i)
+		case k.Overlay > block.MaxOverlay:
+			return bad("disk %d is larger than %d bytes", i, uint64(block.MaxOverlay))
+		case k.Overlay != 0 && k.ReadOnly:
+			return bad("disk %d is an overlay that nobody can write to", i)
+		}
+	}
+	if overlays > MaxOverlays {
+		return errs.Msg(errs.Limit, "vmm process", "devices", fmt.Sprintf("%d overlays are too many", overlays))
+	}
+	for i, tag := range d.Shares {
+		if tag == "" || len(tag) > fs.MaxTag {
+			return bad("share %d has no tag of 1 to %d bytes", i, fs.MaxTag)
+		}
+	}
+	for i, c := range d.Cards {
+		if c.File == nil || len(c.MAC) != 6 {
+			return bad("card %d lacks its file or its address", i)
+		}
+	}
+	return nil
+}
+
+// describe returns what the process is told of the devices, the descriptors that go with it, and our ends of the shares. All
+// descriptors are duplicates, to be closed.
+func (d *Devices) describe() (s *deviceSetup, fds []int, shares []net.Conn, err error) {
+	if err := d.check(); err != nil {
+		return nil, nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			closeAll(fds)
+			for _, c := range shares {
+				c.Close()
+			}
+		}
+	}()
+	s = &deviceSetup{CID: d.CID, Shares: d.Shares, RNG: d.RNG}
+	for _, k := range d.Disks {
+		s.Disks = append(s.Disks, diskSetup{File: k.File != nil, Serial: k.Serial, ReadOnly: k.ReadOnly, Overlay: k.Overlay})
+		if k.File != nil {
+			if fds, err = appendDup(fds, k.File); err != nil {
+				return nil, fds, shares, err
+			}
+		}
+	}
+	for range d.Shares {
+		ours, theirs, err := socketPair()
+		if err != nil {
+			return nil, fds, shares, err
+		}
+		shares, fds = append(shares, ours), append(fds, theirs)
+	}
+	for _, c := range d.Cards {
+		s.Cards = append(s.Cards, c.MAC.String())
+		if fds, err = appendDup(fds, c.File); err != nil {
+			return nil, fds, shares, err
+		}
+	}
+	return s, fds, shares, nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}
+
+// appendDup duplicates a file's descriptor, and leaves the file as it is (Fd would make it blocking).
+func appendDup(fds []int, f *os.File) ([]int, error) {
+	raw, err := f.SyscallConn()
+	dup := -1
+	if err == nil {
+		err2 := raw.Control(func(fd uintptr) { dup, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+		if err == nil {
+			err = err2
+		}
+	}
+	if err != nil {
+		return fds, errs.New(errs.Other, "vmm process", f.Name(), err)
+	}
+	return append(fds, dup), nil
+}
+
+// socketPair returns a connection, and the descriptor of its other end.
+func socketPair() (net.Conn, int, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, -1, errs.New(errs.Limit, "vmm process", "socket", err)
+	}
+	c, err := fileConn(fds[0])
+	if err != nil {
+		unix.Close(fds[1])
+		return nil, -1, err
+	}
+	return c, fds[1], nil
+}
+
+// fileConn takes a socket over.
+func fileConn(fd int) (net.Conn, error) {
+	f := os.NewFile(uintptr(fd), "socket")
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, errs.New(errs.Other, "vmm process", "socket", err)
+	}
+	return c, nil
+}
+
+// devices are those of the VM in the process.
+type devices struct {
+	socket   *vsock.Device // or nil
+	overlays []*overlay
+}
+
+// overlay is a disk that another takes the place of when a snapshot is restored, before the guest runs.
+type overlay struct {
+	*block.Overlay
+	device int // its place on the bus
+	base   *os.File
+}
+
+// attach makes the devices and puts them on the bus. It takes the descriptors over.
+func attach(v *vmm.VM, s *deviceSetup, fds []int) (_ *devices, err error) {
+	defer func() { closeAll(fds) }()
+	next := func() (int, error) {
+		if len(fds) == 0 {
+			return -1, errs.Msg(errs.Invalid, "vmm process", "devices", "descriptors are missing")
+		}
+		fd := fds[0]
+		fds = fds[1:]
+		return fd, nil
+	}
+	d := &devices{}
+	put := func(dev virtio.Device, err error) error {
+		if err != nil {
+			return err
+		}
+		return v.Attach(func(s vmm.Slot) (vmm.Device, error) { return virtio.NewMMIO(dev, s.Memory, s.Interrupt), nil })
+	}
+	if s.CID != 0 {
+		d.socket = vsock.New(vsock.Options{CID: s.CID, MaxConns: 2 * maxDials})
+		if err := put(d.socket, nil); err != nil {
+			return nil, err
+		}
+	}
+	for _, k := range s.Disks {
+		fd := -1
+		if k.File {
+			if fd, err = next(); err != nil {
+				return nil, err
+			}
+		}
+		disk, err := d.disk(v, k, fd)
+		if err != nil {
+			return nil, err
+		}
+		if err := put(block.New(disk, block.Options{Serial: k.Serial}), nil); err != nil {
+			return nil, err
+		}
+	}
+	for _, tag := range s.Shares {
+		fd, err := next()
+		if err != nil {
+			return nil, err
+		}
+		c, err := fileConn(fd)
+		if err != nil {
+			return nil, err
+		}
+		share, err := fs.New(forward.NewClient(c), fs.Options{Tag: tag})
+		if err := put(share, err); err != nil {
+			return nil, err
+		}
+	}
+	for _, address := range s.Cards {
+		fd, err := next()
+		if err != nil {
+			return nil, err
+		}
+		c, err := card(address, fd)
+		if err := put(c, err); err != nil {
+			return nil, err
+		}
+	}
+	if s.RNG {
+		return d, put(rng.New(rng.Options{}), nil)
+	}
+	return d, nil
+}
+
+// disk makes what a block device stores in; fd is -1 if there is no file.
+func (d *devices) disk(v *vmm.VM, k diskSetup, fd int) (block.Disk, error) {
+	var f *os.File
+	if fd >= 0 {
+		f = os.NewFile(uintptr(fd), "disk")
+	}
+	if k.Overlay == 0 {
+		return block.NewFile(f, 0, k.ReadOnly)
+	}
+	top, err := memfd()
+	if err != nil {
+		return nil, err
+	}
+	o, err := block.NewOverlay(f, top, int64(k.Overlay))
+	if err != nil {
+		return nil, err
+	}
+	c := &overlay{Overlay: o, device: v.Devices(), base: f}
+	d.overlays = append(d.overlays, c)
+	return c, nil
+}
+
+func memfd() (*os.File, error) {
+	fd, err := unix.MemfdCreate("agentrun-disk", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, errs.New(errs.Other, "vmm process", "disk", err)
+	}
+	return os.NewFile(uintptr(fd), "disk"), nil
+}
+
+// card makes a network card on a tap or a socket.
+func card(address string, fd int) (*vnet.Device, error) {
+	mac, err := net.ParseMAC(address)
+	var st unix.Stat_t
+	if err == nil {
+		err = unix.Fstat(fd, &st)
+	}
+	if err == nil {
+		err = unix.SetNonblock(fd, true) // before os.NewFile looks
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, errs.New(errs.Invalid, "vmm process", "card", err)
+	}
+	f := os.NewFile(uintptr(fd), "card")
+	if st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+		return vnet.New(f, vnet.Options{MAC: mac})
+	}
+	tap, err := vnet.NewTap(f)
+	if err != nil {
+		return nil, err
+	}
+	return vnet.New(tap, vnet.Options{MAC: mac})
+}
+
+// seal takes what the overlays of a paused VM hold into a snapshot.
+func (d *devices) seal(s *snapshot.Snapshot) error {
+	for _, o := range d.overlays {
+		top, err := memfd()
+		if err != nil {
+			return err
+		}
+		if err := o.Seal(top); err != nil {
+			return err
+		}
+		state, files, err := o.State()
+		if err != nil {
+			return err
+		}
+		k := snapshot.Disk{Device: o.device, State: state}
+		for _, f := range files[1:] {
+			fds, err := appendDup(nil, f)
+			if err != nil {
+				k.Close()
+				return err
+			}
+			k.Files = append(k.Files, os.NewFile(uintptr(fds[0]), "disk"))
+		}
+		s.Disks = append(s.Disks, k)
+	}
+	return nil
+}
+
+// restore gives the overlays what a snapshot holds, and takes its files over. No driver runs yet.
+func (d *devices) restore(s *snapshot.Snapshot) error {
+	if len(s.Disks) != len(d.overlays) {
+		return errs.Msg(errs.Invalid, "vmm process", "restore", fmt.Sprintf("the snapshot has %d overlays, the VM %d", len(s.Disks), len(d.overlays)))
+	}
+	for i, o := range d.overlays {
+		k := &s.Disks[i]
+		if k.Device != o.device {
+			return errs.Msg(errs.Invalid, "vmm process", "restore", "an overlay of the snapshot is in another place")
+		}
+		files := []*os.File{nil}
+		if o.base != nil {
+			fds, err := appendDup(nil, o.base)
+			if err != nil {
+				return err
+			}
+			files[0] = os.NewFile(uintptr(fds[0]), "disk")
+		}
+		top, err := memfd()
+		if err != nil {
+			return err
+		}
+		files = append(files, k.Files...)
+		k.Files = nil
+		n, err := block.RestoreOverlay(k.State, files, top)
+		if err != nil {
+			return err
+		}
+		if n.Size() != o.Size() {
+			n.Close()
+			return errs.Msg(errs.Invalid, "vmm process", "restore", "an overlay of the snapshot has another size")
+		}
+		old := o.Overlay
+		o.Overlay, o.base = n, files[0]
+		old.Close()
+	}
+	return nil
+}
