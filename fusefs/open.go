@@ -53,7 +53,7 @@ func (r *raw) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out
 		// Somebody else was faster, through another door: what the kernel didn't know of is there.
 		a, err = r.FS.Lookup(ctx, dir, name)
 	}
-	if err = r.entry(a, err, &out.EntryOut); err != nil {
+	if err = r.entry(a, dir, name, err, &out.EntryOut); err != nil {
 		return status(err)
 	}
 	if err = r.open(ctx, a.Ino, in.Flags, &out.OpenOut); err != nil {
@@ -147,7 +147,7 @@ func (r *raw) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 }
 
 func (r *raw) Release(cancel <-chan struct{}, in *fuse.ReleaseIn) {
-	if _, err := r.handle(in.Fh, false); err == nil {
+	if _, err := r.handle(in.Fh, false); err != syscall.EBADF {
 		r.release(in.Fh)
 	}
 }
@@ -170,7 +170,7 @@ func (r *raw) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 }
 
 func (r *raw) ReleaseDir(in *fuse.ReleaseIn) {
-	if _, err := r.handle(in.Fh, true); err == nil {
+	if _, err := r.handle(in.Fh, true); err != syscall.EBADF {
 		r.release(in.Fh)
 	}
 }
@@ -239,7 +239,7 @@ func (r *raw) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.Dir
 			continue
 		}
 		a, err := r.FS.Lookup(ctx, h.ino, e.Name)
-		if r.entry(a, err, entry) != nil {
+		if r.entry(a, h.ino, e.Name, err, entry) != nil {
 			*entry = fuse.EntryOut{} // the kernel looks it up itself, and is told why
 		}
 	}

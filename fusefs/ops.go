@@ -74,14 +74,14 @@ func (r *raw) attr(a vfs.Attr, out *fuse.Attr) {
 }
 
 // entry answers with an inode that the kernel gets to know. generation tells numbers apart that are used again; ours aren't.
-func (r *raw) entry(a vfs.Attr, err error, out *fuse.EntryOut) error {
+func (r *raw) entry(a vfs.Attr, dir vfs.Ino, name string, err error, out *fuse.EntryOut) error {
 	if err == nil {
-		err = r.told(a.Ino)
+		out.NodeId, err = r.told(a, dir, name)
 	}
 	if err != nil {
 		return err
 	}
-	out.NodeId, out.Generation = r.number(a.Ino), 1
+	out.Generation = 1
 	out.SetEntryTimeout(r.TTL)
 	out.SetAttrTimeout(r.TTL)
 	r.attr(a, &out.Attr)
@@ -94,7 +94,7 @@ func (r *raw) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, out 
 		return status(err)
 	}
 	a, err := r.FS.Lookup(request(cancel), dir, name)
-	return status(r.entry(a, err, out))
+	return status(r.entry(a, dir, name, err, out))
 }
 
 func (r *raw) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
@@ -187,7 +187,7 @@ func (r *raw) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out *
 	} else {
 		a, err = r.FS.Mknod(ctx, dir, name, mode, uint64(in.Rdev), c)
 	}
-	return status(r.entry(a, err, out))
+	return status(r.entry(a, dir, name, err, out))
 }
 
 func (r *raw) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
@@ -201,7 +201,7 @@ func (r *raw) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *
 		return status(err)
 	}
 	a, err := r.FS.Mkdir(ctx, dir, name, mode, c)
-	return status(r.entry(a, err, out))
+	return status(r.entry(a, dir, name, err, out))
 }
 
 func (r *raw) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
@@ -222,7 +222,7 @@ func (r *raw) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name str
 		return status(err)
 	}
 	a, err := r.FS.Symlink(ctx, dir, name, target, c)
-	return status(r.entry(a, err, out))
+	return status(r.entry(a, dir, name, err, out))
 }
 
 func (r *raw) Readlink(cancel <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Status) {
@@ -244,7 +244,7 @@ func (r *raw) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *fu
 		return status(err)
 	}
 	a, err := r.FS.Link(request(cancel), ino, dir, name)
-	return status(r.entry(a, err, out))
+	return status(r.entry(a, dir, name, err, out))
 }
 
 func (r *raw) Unlink(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
@@ -275,7 +275,15 @@ func (r *raw) Rename(cancel <-chan struct{}, in *fuse.RenameIn, from, to string)
 	if in.Flags&^(vfs.RenameNoReplace|vfs.RenameExchange) != 0 {
 		return fuse.EINVAL
 	}
-	return status(r.FS.Rename(request(cancel), dir, from, newDir, to, in.Flags))
+	ctx := request(cancel)
+	if err := r.FS.Rename(ctx, dir, from, newDir, to, in.Flags); err != nil {
+		return status(err)
+	}
+	r.renamed(ctx, newDir, to)
+	if in.Flags&vfs.RenameExchange != 0 {
+		r.renamed(ctx, dir, from)
+	}
+	return fuse.OK
 }
 
 func (r *raw) StatFs(cancel <-chan struct{}, h *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {

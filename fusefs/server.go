@@ -16,7 +16,6 @@ package fusefs
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
 	"io"
 	"log"
@@ -26,7 +25,6 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 
-	"agentrun.dev/errs"
 	"agentrun.dev/vfs"
 )
 
@@ -137,35 +135,6 @@ func refuseWith(in, out []byte, no syscall.Errno) int {
 	binary.LittleEndian.PutUint32(out[4:], -uint32(no))
 	copy(out[8:16], in[8:16])
 	return 16
-}
-
-// Clone returns a server that knows the same nodes and handles, over a clone of the filesystem, which has to know the same inodes
-// (vfs.Holder). No request may be under way, in a machine that is paused none is. errs.Unsupported is that the filesystem
-// can't; a file that is gone there is ESTALE to whoever uses it then.
-func (s *Server) Clone(ctx context.Context, fs vfs.FS) (*Server, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	holder, ok := fs.(vfs.Holder)
-	if !ok {
-		return nil, errs.Msg(errs.Unsupported, "clone", "", "a filesystem of this kind isn't known by its inodes' numbers")
-	}
-	o := s.raw.Options
-	o.FS = fs
-	c := &Server{raw: newRaw(o), done: s.done}
-	c.proto = c.protocol()
-	if err := s.raw.copyTo(ctx, c.raw, holder); err != nil {
-		c.raw.reset()
-		return nil, err
-	}
-	if s.init != nil {
-		c.init = s.init
-		var answer [256]byte
-		if _, code := c.proto.HandleRequest([][]byte{c.init}, [][]byte{answer[:]}); !code.Ok() {
-			c.raw.reset()
-			return nil, errs.New(errs.Other, "clone", "", syscall.Errno(code))
-		}
-	}
-	return c, nil
 }
 
 // Close gives back what the kernel holds. Requests that come afterwards are answered EIO.

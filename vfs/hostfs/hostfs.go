@@ -485,3 +485,15 @@ func (f *FS) StatFS(context.Context) (s vfs.StatFS, err error) {
 	})
 	return s, err
 }
+
+// Hold implements vfs.Holder, for whoever shares the folder.
+func (f *FS) Hold(ino vfs.Ino, n uint64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	nd := f.inos[ino]
+	if nd == nil {
+		return syscall.ESTALE
+	}
+	nd.refs += n
+	return nil
+}
