@@ -28,9 +28,12 @@ type httpTransport struct {
 	r      *repo
 	base   string
 	client *http.Client
-	user   *neturl.Userinfo
+	who    credential // whom requests are made as; nobody without a password
 	ad     *advert
 }
+
+// errWho is that a server wants to know who asks.
+var errWho = errors.New("authentication required")
 
 // maxAdvert bounds a list of references.
 const maxAdvert = 64 << 20
@@ -43,7 +46,10 @@ func (h *httpTransport) open() error {
 	if err != nil || u.Host == "" {
 		return fmt.Errorf("unable to access '%s/': URL using bad/illegal format or missing URL", h.base)
 	}
-	h.user, u.User = u.User, nil
+	if !h.who.setURL(h.base) {
+		return fmt.Errorf("unable to access '%s/': URL using bad/illegal format or missing URL", h.base)
+	}
+	u.User = nil
 	h.base = u.String()
 	s := services.From(h.r.t.Process)
 	transport := &http.Transport{
@@ -96,9 +102,8 @@ func (h *httpTransport) request(method, url string, body io.Reader, header map[s
 	for k, v := range header {
 		req.Header.Set(k, v)
 	}
-	if h.user != nil {
-		p, _ := h.user.Password()
-		req.SetBasicAuth(h.user.Username(), p)
+	if h.who.password != "" {
+		req.SetBasicAuth(h.who.username, h.who.password)
 	}
 	var resp *http.Response
 	err = h.r.t.Rest(func() (err error) {
@@ -113,13 +118,13 @@ func (h *httpTransport) request(method, url string, body io.Reader, header map[s
 		return nil, fmt.Errorf("unable to access '%s/': %w", h.base, err)
 	}
 	switch {
-	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden && h.user == nil:
+	case resp.StatusCode == http.StatusUnauthorized:
 		resp.Body.Close()
-		u, _ := neturl.Parse(h.base)
-		if h.user != nil {
+		if h.who.password != "" {
+			h.r.tell("erase", &h.who)
 			return nil, fmt.Errorf("Authentication failed for '%s/'", h.base)
 		}
-		return nil, fmt.Errorf("could not read Username for '%s://%s': terminal prompts disabled", u.Scheme, u.Host)
+		return nil, errWho
 	case resp.StatusCode == http.StatusNotFound:
 		resp.Body.Close()
 		return nil, fmt.Errorf("repository '%s/' not found", h.base)
@@ -138,7 +143,16 @@ func (h *httpTransport) advertise(push bool) (*advert, error) {
 	if push {
 		service = "git-receive-pack"
 	}
-	resp, err := h.request("GET", h.base+"/info/refs?service="+service, nil, map[string]string{"Accept": "*/*"})
+	ask := func() (*http.Response, error) {
+		return h.request("GET", h.base+"/info/refs?service="+service, nil, map[string]string{"Accept": "*/*"})
+	}
+	resp, err := ask()
+	if errors.Is(err, errWho) {
+		h.r.fill(&h.who)
+		if resp, err = ask(); err == nil {
+			h.r.tell("store", &h.who)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

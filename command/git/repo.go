@@ -4,8 +4,8 @@
 // next commit will have. The work tree is the files themselves. Everything is read and written through the process, so a
 // repository that real git made can be used and the other way round.
 //
-// Hooks, editors, and aliases and rebase steps that run shells are processes of the sandbox, as everything else in it. Settings
-// that name other programs (core.pager, core.sshCommand, core.fsmonitor, external diffs, filters, credential helpers) are
+// Hooks, editors, credential helpers, and aliases and rebase steps that run shells are processes of the sandbox, as everything
+// else in it. Settings that name other programs (core.pager, core.sshCommand, core.fsmonitor, external diffs, filters) are
 // ignored. Connections are made by the sandbox's network policy alone. Paths that could reach into .git, by whatever
 // spelling, are refused when files are checked out; objects, packs and chains of deltas have limits.
 package git

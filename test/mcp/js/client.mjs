@@ -74,9 +74,15 @@ await step('exec', async () => {
   assert.deepEqual([r.exit_code, r.stdout, r.stderr], [3, 'out\n', 'err\n'])
 })
 await step('progress', async () => {
+  // What is told together with the end may come after it: the command waits until it was heard.
   const messages = []
-  await does('exec', { command: 'mkfifo p; echo one; (sleep 0.5; echo two > p) & cat p' }, { onprogress: (p) => void messages.push(p.message) })
-  await until('progress', () => messages.join('').includes('two'))
+  const heard = (n) => `until [ -e heard${n} ]; do sleep 0.05; done`
+  const running = does('exec', { command: `echo one; ${heard(1)}; echo two; ${heard(2)}` }, { onprogress: (p) => void messages.push(p.message) })
+  for (const [n, word] of [[1, 'one'], [2, 'two']]) {
+    await until('progress', () => messages.join('').includes(word))
+    await does('write_file', { path: `heard${n}`, content: '' })
+  }
+  await running
   assert.ok(messages.length >= 2, JSON.stringify(messages))
 })
 await step('timeout', async () => assert.equal((await does('exec', { command: 'sleep 60', timeout_seconds: 0.2 })).timed_out, true))

@@ -93,12 +93,17 @@ async def steps(c: Client) -> None:
         async def said(_progress, _total, message):
             messages.append(message)
 
-        await c.call_tool("exec", {"command": "mkfifo p; echo one; (sleep 0.5; echo two > p) & cat p"}, progress_callback=said)
+        # What is told together with the end may come after it: the command waits until it was heard.
+        script = "; ".join(f"echo {word}; until [ -e {word} ]; do sleep 0.05; done" for word in ("one", "two"))
+        running = asyncio.create_task(c.call_tool("exec", {"command": script}, progress_callback=said))
+        for word in ("one", "two"):
 
-        async def all_of_it():
-            return "two" in "".join(messages)
+            async def heard():
+                return word in "".join(messages)
 
-        await until("progress", all_of_it)
+            await until("progress", heard)
+            await does("write_file", path=word, content="")
+        await running
         assert len(messages) >= 2, messages
 
     async def cancel():
