@@ -15,6 +15,7 @@ UNIT = $$(go list ./... | grep -v -e '/test/\(e2e\|suites\|docs\|sdk\|mcp\|vm\|e
 build: ## build bin/agentrun, with the guests if they can be built here
 	@wasm/guests/build.sh || echo "building without the interpreters: python3 will say so"
 	@wasm/guests/js/build.sh || echo "building without QuickJS: node will say so"
+	@cmd/agentrun/internal/parts/build.sh || echo "building without the programs of microVMs: the engine will say so"
 	go build -trimpath -o bin/agentrun ./cmd/agentrun
 
 guests: ## build the WebAssembly interpreters into wasm/guests/dist, from Debian's sources, cached

@@ -17,6 +17,9 @@ import (
 	"agentrun.dev/vmm/snapshot"
 )
 
+// processName is what ps shows.
+const processName = "agentrun-vmm"
+
 // maxKernel bounds the images that a VMM is given.
 const maxKernel = 1 << 30
 
@@ -28,6 +31,7 @@ func Serve(more func(*vmm.VM) error) error {
 		return err
 	}
 	defer c.Close()
+	_ = os.WriteFile("/proc/self/comm", []byte(processName), 0) // for people only
 	buf := make([]byte, maxPacket)
 	m, err := c.receive(buf)
 	if err != nil {
