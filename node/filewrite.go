@@ -196,7 +196,9 @@ func (f *files) fill(ctx context.Context, op, p, tmp string, perm vfs.Mode, r io
 		}
 		f.s.Touch()
 		if total > smallBuffer && len(buf) == smallBuffer {
-			buf = make([]byte, copyBuffer)
+			big := f.s.n.buffer()
+			defer f.s.n.buffers.Put(big)
+			buf = *big
 		}
 		if rerr == io.EOF {
 			break
@@ -219,6 +221,15 @@ func (f *files) fill(ctx context.Context, op, p, tmp string, perm vfs.Mode, r io
 		return errs.New(errs.Canceled, op, p, ctx.Err())
 	}
 	return errs.New(errs.Invalid, op, p, fmt.Errorf("the content was cut off: %w", err))
+}
+
+// buffer returns one of copyBuffer bytes; it is given back to n.buffers.
+func (n *Node) buffer() *[]byte {
+	if b, ok := n.buffers.Get().(*[]byte); ok {
+		return b
+	}
+	b := make([]byte, copyBuffer)
+	return &b
 }
 
 // drop removes what is of no use, also when ctx is done.

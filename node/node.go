@@ -67,6 +67,8 @@ type Node struct {
 	coming int            // sandboxes that are being made
 	closed bool
 	ends   sync.WaitGroup // of sandboxes that end by themselves
+
+	buffers sync.Pool // *[]byte of copyBuffer bytes, through which files come
 }
 
 // New returns a node without sandboxes. Whatever a former one left behind in the store is Sweep's to find.

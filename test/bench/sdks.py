@@ -1,18 +1,11 @@
-"""Times what agents do most, through E2B's SDK or our own, and prints milliseconds as JSON: sdks.py e2b|native ROUNDS."""
+"""Times what agents do most, through E2B's SDK or our own: sdks.py e2b|native. Each line read is how often a round does everything; the
+round's times are written as a line of JSON, in milliseconds."""
+import gc
 import json
 import sys
 import time
 
-times = {"create": [], "exec": [], "write": [], "read": []}
 DATA = bytes(range(256)) * 4096
-
-
-def timed(what, call):
-    start = time.perf_counter()
-    got = call()
-    times[what].append((time.perf_counter() - start) * 1000)
-    return got
-
 
 if sys.argv[1] == "e2b":
     from e2b import Sandbox
@@ -27,7 +20,7 @@ if sys.argv[1] == "e2b":
         s.files.write("/home/user/bench", DATA)
 
     def read(s):
-        return bytes(s.files.read("/home/user/bench", format="bytes"))
+        return s.files.read("/home/user/bench", format="bytes")
 
     def end(s):
         s.kill()
@@ -49,14 +42,23 @@ else:
     def end(s):
         s.terminate()
 
-for round in range(int(sys.argv[2]) + 1):
-    s = timed("create", create)
-    for _ in range(8):
-        timed("exec", lambda: run(s))
-        timed("write", lambda: write(s))
-        assert timed("read", lambda: read(s)) == DATA
+
+def timed(times, call):
+    start = time.perf_counter()
+    got = call()
+    times.append((time.perf_counter() - start) * 1000)
+    return got
+
+
+for line in sys.stdin:
+    times = {"create": [], "exec": [], "write": [], "read": []}
+    for _ in range(int(line) - 1):
+        end(timed(times["create"], create))
+    s = timed(times["create"], create)
+    for _ in range(int(line)):
+        timed(times["exec"], lambda: run(s))
+        timed(times["write"], lambda: write(s))
+        assert timed(times["read"], lambda: read(s)) == DATA
     end(s)
-    if round == 0:  # connections, and code that runs for the first time
-        for t in times.values():
-            t.clear()
-print(json.dumps(times))
+    gc.collect()  # what is left of a round isn't the next one's
+    print(json.dumps(times), flush=True)

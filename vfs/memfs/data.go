@@ -25,32 +25,36 @@ type page struct {
 	owner *token
 }
 
-// own makes page i writable with n bytes at least.
-func (f *FS) own(n *node, i, size int) ([]byte, error) {
+// put writes b into page i, from at on; all of it, or ENOSPC.
+func (f *FS) put(n *node, i, at int, b []byte) error {
 	if missing := i + 1 - len(n.pages); missing > 0 {
 		n.pages = append(n.pages, make([]page, missing)...)
 	}
-	p := &n.pages[i]
+	p, size := &n.pages[i], at+len(b)
 	grow := int64(max(0, size-len(p.b)))
 	if f.used+grow > f.opt.Bytes {
-		return nil, syscall.ENOSPC
+		return syscall.ENOSPC
 	}
-	switch {
-	case p.owner != f.token:
-		b := make([]byte, max(size, len(p.b)))
-		copy(b, p.b)
-		p.b, p.owner = b, f.token
+	f.account(n, grow)
+	switch ours := p.owner == f.token; {
+	case at == 0 && size >= len(p.b) && (!ours || size > cap(p.b)):
+		p.b, p.owner = append([]byte(nil), b...), f.token // nothing is cleared first
+		return nil
+	case !ours:
+		own := make([]byte, max(size, len(p.b)))
+		copy(own, p.b)
+		p.b, p.owner = own, f.token
 	case size > cap(p.b):
-		b := make([]byte, size, min(pageSize, max(size, 2*cap(p.b))))
-		copy(b, p.b)
-		p.b = b
+		own := make([]byte, size, min(pageSize, max(size, 2*cap(p.b))))
+		copy(own, p.b)
+		p.b = own
 	case size > len(p.b):
 		old := len(p.b)
 		p.b = p.b[:size]
 		clear(p.b[old:])
 	}
-	f.account(n, grow)
-	return p.b, nil
+	copy(p.b[at:], b)
+	return nil
 }
 
 // write writes at an offset; less than all with ENOSPC.
@@ -61,11 +65,9 @@ func (f *FS) write(n *node, p []byte, off int64) (done int, err error) {
 	for len(p) > 0 {
 		i, at := int(off/pageSize), int(off%pageSize)
 		k := min(len(p), pageSize-at)
-		b, err := f.own(n, i, at+k)
-		if err != nil {
+		if f.put(n, i, at, p[:k]) != nil {
 			break
 		}
-		copy(b[at:], p[:k])
 		done, off, p = done+k, off+int64(k), p[k:]
 	}
 	if done > 0 {

@@ -94,7 +94,7 @@ func (h *Handler) download(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	if err := send(w, content, zipped, size, length); err != nil {
+	if err := h.send(w, content, zipped, size, length); err != nil {
 		panic(http.ErrAbortHandler) // so that the client sees that bytes are missing
 	}
 	return nil
@@ -118,8 +118,21 @@ func empty(r io.Reader, back *io.ReadCloser) bool {
 // sendBuffer is how much of a file is sent at once.
 const sendBuffer = 256 << 10
 
+// buffer returns one that a file of so many bytes is sent through, and what to do with it then.
+func (h *Handler) buffer(length int64) (b []byte, done func()) {
+	if length < sendBuffer {
+		return make([]byte, length+1), func() {}
+	}
+	p, ok := h.buffers.Get().(*[]byte)
+	if !ok {
+		b := make([]byte, sendBuffer)
+		p = &b
+	}
+	return *p, func() { h.buffers.Put(p) }
+}
+
 // send sends a file's content.
-func send(w io.Writer, content io.Reader, zipped bool, size, length int64) error {
+func (h *Handler) send(w io.Writer, content io.Reader, zipped bool, size, length int64) error {
 	if zipped {
 		z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 		if err != nil {
@@ -134,7 +147,9 @@ func send(w io.Writer, content io.Reader, zipped bool, size, length int64) error
 		_, err := io.Copy(w, content)
 		return err
 	}
-	n, err := io.CopyBuffer(w, io.LimitReader(content, length), make([]byte, min(length+1, sendBuffer))) // it may have grown
+	buf, done := h.buffer(length)
+	defer done()
+	n, err := io.CopyBuffer(w, io.LimitReader(content, length), buf) // it may have grown
 	if err == nil && n < length {
 		err = io.ErrUnexpectedEOF
 	}

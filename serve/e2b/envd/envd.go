@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -61,6 +62,8 @@ type Handler struct {
 	streams  chan struct{}
 	commands commands
 	watchers watchers
+	readers  readers
+	buffers  sync.Pool // *[]byte of sendBuffer bytes
 }
 
 // New returns a handler.

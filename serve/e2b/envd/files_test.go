@@ -236,3 +236,22 @@ func TestUnknown(t *testing.T) {
 		}
 	}
 }
+
+// A form of several files that is cut off in the last one: those before are there, and the answer is about the one that isn't.
+func TestUploadCutOff(t *testing.T) {
+	s := newWorld(t, envd.Options{}).sandbox()
+	large := strings.Repeat("0123456789abcdef", 20_000)
+	kind, body := form(t, "first", "one", "second", large)
+	cut := bytes.NewReader(body.Bytes()[:body.Len()-len(large)/2])
+	if code, _, got := s.do(http.MethodPost, "/files", cut, "Content-Type", kind); code != http.StatusBadRequest || !strings.Contains(got, "/home/user/second: the ") {
+		t.Errorf("%d %s", code, got)
+	}
+	kind, body = form(t, "third", large, "fourth", large[1:])
+	if code, _, got := s.do(http.MethodPost, "/files", body, "Content-Type", kind); code != http.StatusOK {
+		t.Errorf("%d %s", code, got)
+	}
+	want := fmt.Sprintf("one\nno second\n%d third\n%d fourth\n", len(large), len(large)-1)
+	if x := s.run("cat first; echo; [ -e second ] || echo no second; wc -c third fourth | grep -v total | sed 's/^ *//'"); x.out != want {
+		t.Errorf("%+v", x)
+	}
+}

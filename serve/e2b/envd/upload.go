@@ -1,6 +1,7 @@
 package envd
 
 import (
+	"bufio"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"connectrpc.com/connect"
 
@@ -147,7 +149,9 @@ func (up *uploading) form(ctx context.Context, boundary string) error {
 		return invalid("the form has no boundary")
 	}
 	up.list = []written{}
-	m := multipart.NewReader(up.content, boundary)
+	in := up.h.readers.get(up.content)
+	defer up.h.readers.put(in)
+	m := multipart.NewReader(in, boundary)
 	for n := 0; ; n++ {
 		part, err := m.NextRawPart()
 		if err == io.EOF {
@@ -169,10 +173,42 @@ func (up *uploading) form(ctx context.Context, boundary string) error {
 		if up.params.hasPath {
 			file = up.params.path
 		}
-		if err := up.one(ctx, file, part); err != nil {
+		if err := up.one(ctx, file, whole{part}); err != nil {
 			return err
 		}
 	}
+}
+
+// formBuffer is how much of a form is read at once: package multipart, which looks for boundaries, asks for 4 KiB at a time.
+const formBuffer = 64 << 10
+
+// readers keeps the buffers that forms are read through.
+type readers struct{ pool sync.Pool }
+
+func (p *readers) get(r io.Reader) *bufio.Reader {
+	b, ok := p.pool.Get().(*bufio.Reader)
+	if !ok {
+		return bufio.NewReaderSize(r, formBuffer)
+	}
+	b.Reset(r)
+	return b
+}
+
+func (p *readers) put(b *bufio.Reader) {
+	b.Reset(nil)
+	p.pool.Put(b)
+}
+
+// whole reads as much as is asked for: a file is written in the pieces that it is read in.
+type whole struct{ r io.Reader }
+
+func (w whole) Read(p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var k int
+		k, err = w.r.Read(p[n:])
+		n += k
+	}
+	return n, err
 }
 
 // partName reads which field a part is, and the path of its file: multipart.Part's own FileName has no directories.
@@ -198,7 +234,7 @@ func (up *uploading) one(ctx context.Context, name string, r io.Reader) error {
 	}
 	_, err = up.files.Write(ctx, p, 0, r)
 	switch {
-	case up.content.err != nil:
+	case err != nil && up.content.err != nil: // this file's, and not one's that follows
 		return up.cutOff(p, up.content.err)
 	case errs.Is(err, errs.Invalid) && directory(ctx, up.files, p) == nil:
 		return invalid("path is a directory: " + p)
