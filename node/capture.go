@@ -70,7 +70,7 @@ func (l *local) shoot(ctx context.Context, id string, c Capture) (*image, error)
 		return nil, err
 	}
 	hash := sha256.Sum256([]byte(c.Image + "\n" + newID()))
-	about := savedImage{Build: Build{Image: c.Image, Spec: s.spec}, Cut: "image-" + hex.EncodeToString(hash[:8]), Built: time.Now().UTC(),
+	about := savedImage{Format: formatOf(&s.spec), Build: Build{Image: c.Image, Spec: s.spec}, Cut: "image-" + hex.EncodeToString(hash[:8]), Built: time.Now().UTC(),
 		Captured: id, Base: s.image, Mounted: slices.Clone(s.mounted), Kept: map[string]string{}}
 	about.Build.Spec.ID, about.Build.Spec.Name, about.Build.Spec.Network, about.Build.Spec.Volumes = "", "", nil, nil
 	// What is shared with forks isn't with what comes of a snapshot: that has what there was.

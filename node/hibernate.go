@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -37,6 +38,7 @@ const (
 
 // asleep is what specFile holds.
 type asleep struct {
+	Format int    `json:"format,omitempty"` // of what saveFolder writes; formatOwn when 0
 	Spec   Spec   `json:"spec"`
 	Parent string `json:"parent,omitempty"`
 	Index  int    `json:"index,omitempty"`
@@ -119,7 +121,7 @@ func (s *Sandbox) save(ctx context.Context, kill bool) (err error) {
 		return err
 	}
 	// The cut of an earlier sleep may still be there, should its deletion have failed.
-	about := asleep{Spec: s.spec, Hosted: s.hosted, Image: s.image, Epoch: s.epoch, Claimed: s.claimed.Load(), Bases: s.bases, Mounted: s.mounted, Since: time.Now().UTC(), Cut: s.id + "-" + newID()[32:]}
+	about := asleep{Format: formatOf(&s.spec), Spec: s.spec, Hosted: s.hosted, Image: s.image, Epoch: s.epoch, Claimed: s.claimed.Load(), Bases: s.bases, Mounted: s.mounted, Since: time.Now().UTC(), Cut: s.id + "-" + newID()[32:]}
 	image, cut, err := s.captureAll(short, about.Cut, engine.FreezeOptions{Kill: kill})
 	if err != nil {
 		return err
@@ -179,6 +181,13 @@ func (n *Node) saveFolder(ctx context.Context, dir string, about any, image engi
 func (n *Node) readAbout(dir string, about any) error {
 	return n.readFile(filepath.Join(dir, specFile), func(r io.Reader) error {
 		text, err := io.ReadAll(r)
+		var head struct{ Format int }
+		if err == nil {
+			err = json.Unmarshal(text, &head)
+		}
+		if err == nil && head.Format > formatEngines {
+			return errs.Msg(errs.Unsupported, "read", "", fmt.Sprintf("it was written by a newer version: its format is %d, this one knows %d and older", head.Format, formatEngines))
+		}
 		if err == nil {
 			err = json.Unmarshal(text, about)
 		}
@@ -334,7 +343,7 @@ func removeFolder(dir string) error {
 
 // wake starts s from its folder. The cut is left to the caller unless there is an error.
 func (n *Node) wake(ctx context.Context, s *Sandbox, dir string, claim *Claim) (cut *volume.Cut, err error) {
-	image, cut, err := n.loadFolder(ctx, dir)
+	image, cut, err := n.loadFolder(ctx, dir, s.spec.Engine)
 	if err != nil {
 		return nil, err
 	}
@@ -359,13 +368,17 @@ func (n *Node) wake(ctx context.Context, s *Sandbox, dir string, claim *Claim) (
 	return cut, nil
 }
 
-// loadFolder reads what saveFolder wrote.
-func (n *Node) loadFolder(ctx context.Context, dir string) (image engine.Image, cut *volume.Cut, err error) {
+// loadFolder reads what saveFolder wrote, of the engine that saved it.
+func (n *Node) loadFolder(ctx context.Context, dir, saver string) (image engine.Image, cut *volume.Cut, err error) {
+	e, err := n.engine(saver)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := n.loadCut(ctx, dir, &cut); err != nil {
 		return nil, nil, err
 	}
 	err = n.readFile(filepath.Join(dir, imageFile), func(r io.Reader) error {
-		image, err = n.o.Engine.Load(ctx, r)
+		image, err = e.Load(ctx, r)
 		return err
 	})
 	if err != nil {

@@ -85,8 +85,9 @@ type Host interface {
 type Info struct {
 	Name      string
 	Version   string
-	Engines   map[string]string // by name: "" if it works, or why not
-	Max       int               // sandboxes; 0: as memory allows
+	Engines   map[string]string   // by name: "" if it works, or why not
+	Lacks     map[string][]string // by name of one that works: the features (package engine) that it doesn't give
+	Max       int                 // sandboxes; 0: as memory allows
 	CPUs      int
 	Memory    int64 // bytes
 	Free      int64 // of them

@@ -12,6 +12,7 @@ import (
 
 	"agentrun.dev/api"
 	"agentrun.dev/bucket"
+	"agentrun.dev/engine"
 	"agentrun.dev/engine/userspace"
 	"agentrun.dev/errs"
 	"agentrun.dev/node"
@@ -40,9 +41,15 @@ func languages() (out []string) {
 	return out
 }
 
+// other is the name of a second engine that newHost's nodes have.
+const other = "other"
+
 // newHost returns a host with interpreters.
 func newHost(t testing.TB, store *bucket.Store, o node.Options) (node.Host, *node.Node) {
 	o.Engine, o.Store, o.UID, o.GID = userspace.NewEngine(userspace.EngineOptions{Commands: interpreters()}), store, userspace.UID, userspace.GID
+	if o.Engines == nil {
+		o.Engines = map[string]engine.Engine{other: userspace.NewEngine(userspace.EngineOptions{Commands: interpreters()})}
+	}
 	n := node.New(o)
 	t.Cleanup(func() { n.Close(ctx) })
 	if _, err := n.Sweep(ctx); err != nil {
@@ -51,17 +58,24 @@ func newHost(t testing.TB, store *bucket.Store, o node.Options) (node.Host, *nod
 	return node.Local(n, "here", "test"), n
 }
 
+func newWorld(t testing.TB) *hosttest.World {
+	w, dir := &hosttest.World{Store: newStore(t)}, t.TempDir()
+	// One that ends as by a crash is left to itself until the test's end.
+	w.Restart = func() node.Host {
+		h, _ := newHost(t, w.Store, node.Options{Dir: dir})
+		return h
+	}
+	w.Host = w.Restart()
+	return w
+}
+
 func TestHost(t *testing.T) {
-	hosttest.Run(t, hosttest.Config{Languages: languages(), New: func(t testing.TB) *hosttest.World {
-		w, dir := &hosttest.World{Store: newStore(t)}, t.TempDir()
-		// One that ends as by a crash is left to itself until the test's end.
-		w.Restart = func() node.Host {
-			h, _ := newHost(t, w.Store, node.Options{Dir: dir})
-			return h
-		}
-		w.Host = w.Restart()
-		return w
-	}})
+	hosttest.Run(t, hosttest.Config{Languages: languages(), New: newWorld})
+}
+
+// TestHostOther: the same, of an engine that sandboxes name.
+func TestHostOther(t *testing.T) {
+	hosttest.Run(t, hosttest.Config{Engine: other, New: newWorld})
 }
 
 // TestSecrets: what a claim gives is in no file of the node: not of a warm sandbox, not of one that sleeps. What a program has in its memory

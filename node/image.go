@@ -31,6 +31,7 @@ const maxImageName = 128
 
 // savedImage is what specFile of an image holds.
 type savedImage struct {
+	Format   int                      `json:"format,omitempty"` // as asleep has it
 	Build    Build                    `json:"build"`
 	Cut      string                   `json:"cut"`                // whose buckets hold the volumes
 	Policies map[string]volume.Policy `json:"policies,omitempty"` // by path, where the image's own are others
@@ -212,6 +213,9 @@ func (l *local) build(ctx context.Context, b Build, log io.Writer) (im *image, e
 	}
 	spec := b.Spec
 	spec.ID, spec.Volumes, spec.Network, spec.Lease = newID(), specs, b.Network, 0
+	if e, err := l.n.engine(spec.Engine); err == nil && engine.Lacks(e, engine.Network) {
+		spec.Network = nil // init lines can't connect: there is nothing that rules could allow
+	}
 	s, err := l.n.Create(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -230,7 +234,7 @@ func (l *local) build(ctx context.Context, b Build, log io.Writer) (im *image, e
 		}
 	}
 	hash := sha256.Sum256([]byte(b.Image + "\n" + s.id))
-	about := savedImage{Build: b, Cut: "image-" + hex.EncodeToString(hash[:8]), Policies: policies, Built: time.Now().UTC()}
+	about := savedImage{Format: formatOf(&b.Spec), Build: b, Cut: "image-" + hex.EncodeToString(hash[:8]), Policies: policies, Built: time.Now().UTC()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	short, cancel := context.WithTimeout(ctx, freezeTimeout)
@@ -289,7 +293,11 @@ func (s *Sandbox) initLine(ctx context.Context, i int, line string, log io.Write
 
 func (s *Sandbox) initRun(ctx context.Context, line string, log io.Writer) (status int, err error) {
 	out := &atOnce{w: log}
-	p, err := s.Exec(ctx, engine.Cmd{Args: []string{"bash", "-c", line}, Root: true, Stdout: out, Stderr: out, Keep: true})
+	args := []string{"bash", "-c", line}
+	if !s.lacks(engine.Images) {
+		args = []string{"sh", "-c", `command -v bash >/dev/null && exec bash -c "$0"; exec sh -c "$0"`, line} // not every image has one
+	}
+	p, err := s.Exec(ctx, engine.Cmd{Args: args, Root: true, Stdout: out, Stderr: out, Keep: true})
 	if err != nil {
 		return 0, err
 	}
@@ -393,7 +401,7 @@ func (l *local) image(ctx context.Context, name string) (*image, error) {
 		return nil, err
 	}
 	im := &image{name: name, about: about}
-	if im.warm, im.disk, err = l.n.loadFolder(ctx, l.n.imageDir(name)); err != nil {
+	if im.warm, im.disk, err = l.n.loadFolder(ctx, l.n.imageDir(name), about.Build.Spec.Engine); err != nil {
 		return nil, fmt.Errorf("load image %s: %w", name, err)
 	}
 	im.cut = im.disk

@@ -67,7 +67,8 @@ func (l *local) lock(ctx context.Context, id string) (unlock func(), err error) 
 
 // Info implements Host.
 func (l *local) Info(context.Context) (*Info, error) {
-	i := &Info{Name: l.name, Version: l.version, Engines: map[string]string{"userspace": ""}, Max: l.n.o.Max, CPUs: runtime.GOMAXPROCS(0)}
+	i := &Info{Name: l.name, Version: l.version, Max: l.n.o.Max, CPUs: runtime.GOMAXPROCS(0)}
+	i.Engines, i.Lacks = l.n.describe()
 	i.Memory, i.Free = memory()
 	l.n.mu.Lock()
 	defer l.n.mu.Unlock()
@@ -237,6 +238,9 @@ func (s *Sandbox) begin(ctx context.Context) {
 
 // take gives the sandbox a claim's environment, network and budget. Volumes are the caller's to mount.
 func (s *Sandbox) take(c *Claim) error {
+	if err := s.mayConnect("claim", c.Network); err != nil {
+		return err
+	}
 	policy, err := c.policy()
 	if err != nil {
 		return err
@@ -325,6 +329,9 @@ func (l *local) Claim(ctx context.Context, id string, epoch uint64, c Claim) err
 		return err
 	}
 	if _, err := c.policy(); err != nil {
+		return err
+	}
+	if err := s.mayConnect("claim", c.Network); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -424,6 +431,9 @@ func (l *local) SetNetwork(ctx context.Context, id string, epoch uint64, rules [
 	}
 	if !s.claimed.Load() {
 		return errs.Msg(errs.Conflict, "set network", id, "it isn't claimed")
+	}
+	if err := s.mayConnect("set network", rules); err != nil {
+		return err
 	}
 	policy, err := (&Claim{Network: rules}).policy()
 	if err != nil {
@@ -538,8 +548,9 @@ func (l *local) Status(ctx context.Context) ([]Status, error) {
 	var out []Status
 	at := map[*family]int{}
 	list := l.n.List()
+	dead := l.n.dead(ctx, list)
 	for _, s := range list {
-		if s.hosted && !s.inside() {
+		if s.hosted && !s.inside() && !dead[s.id] {
 			st := Status{ID: s.id, Epoch: s.epoch, Claimed: s.claimed.Load(), Started: s.created, Used: time.Unix(0, s.used.Load())}
 			if id := s.rules.Load(); id != nil {
 				st.Rules = *id

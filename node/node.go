@@ -44,7 +44,10 @@ const (
 
 // Options describe a node.
 type Options struct {
-	Engine   engine.Engine
+	Engine engine.Engine // userspace: of sandboxes that name none
+	// Engines are others, by the names that Spec.Engine has for them. Missing tells, by name, why one doesn't work on this host.
+	Engines  map[string]engine.Engine
+	Missing  map[string]string
 	Store    *bucket.Store  // nil: sandboxes have no buckets
 	UID, GID uint32         // own what has no owner yet in volumes: the user of sandboxes
 	Dir      string         // of this host, where sandboxes sleep and images are; empty: they can't, and images go with the process
@@ -84,8 +87,10 @@ func New(o Options) *Node {
 
 // Spec describes a sandbox.
 type Spec struct {
-	ID       string        `json:"id,omitempty"`   // 1–36 of a–z, 0–9 and '-'; a UUIDv7 when empty
-	Name     string        `json:"name,omitempty"` // for people
+	ID       string        `json:"id,omitempty"`     // 1–36 of a–z, 0–9 and '-'; a UUIDv7 when empty
+	Name     string        `json:"name,omitempty"`   // for people
+	Engine   string        `json:"engine,omitempty"` // "" is Options.Engine
+	Image    string        `json:"image,omitempty"`  // what the root is made of, where the engine's roots are images
 	Volumes  []volume.Spec `json:"volumes,omitempty"`
 	Network  []string      `json:"network,omitempty"` // rules of what may be connected to, as package egress has them; none: nothing
 	Env      []string      `json:"env,omitempty"`     // NAME=VALUE, of every command
@@ -103,6 +108,10 @@ func (n *Node) Create(ctx context.Context, spec Spec) (*Sandbox, error) {
 	if err := checkID(spec.ID); err != nil {
 		return nil, err
 	}
+	e, err := n.engineOf("create sandbox", &spec)
+	if err != nil {
+		return nil, err
+	}
 	s, err := n.sandbox(spec, newFamily())
 	if err != nil {
 		return nil, err
@@ -114,9 +123,9 @@ func (n *Node) Create(ctx context.Context, spec Spec) (*Sandbox, error) {
 	if s.volumes, err = volume.Open(ctx, volume.Options{Store: n.o.Store, Owner: s.id, UID: n.o.UID, GID: n.o.GID}, spec.Volumes); err != nil {
 		return nil, err
 	}
-	s.in, err = n.o.Engine.Boot(ctx, engine.Spec{
+	s.in, err = e.Boot(ctx, engine.Spec{
 		Identity: engine.Identity{ID: s.id, Hostname: spec.Hostname, Services: s.services()},
-		Volumes:  s.volumes.Mounts(), Env: spec.Env, Dir: spec.Dir, Limits: spec.Limits,
+		Volumes:  s.volumes.Mounts(), Image: spec.Image, Env: spec.Env, Dir: spec.Dir, Limits: spec.Limits,
 	})
 	if err == nil {
 		err = n.add(s)
@@ -143,8 +152,11 @@ func (n *Node) sandbox(spec Spec, f *family) (*Sandbox, error) {
 
 // services is what the sandbox's commands may ask for.
 func (s *Sandbox) services() *services.Services {
-	out := &services.Services{Control: &control{s}}
-	if s.dialer != nil {
+	out := new(services.Services)
+	if !s.lacks(engine.Services) {
+		out.Control = &control{s}
+	}
+	if s.dialer != nil && !s.lacks(engine.Network) {
 		out.Dial = s.dialer.Dial
 	}
 	return out

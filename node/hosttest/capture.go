@@ -19,7 +19,7 @@ const counts = `a=$(cat n 2>/dev/null); until b=$(cat n 2>/dev/null) && [ -n "$b
 func testCapture(t *tester) {
 	_, err := t.Store.Create(ctx, "private", bucket.CreateOptions{})
 	t.ok(err)
-	spec := workspace()
+	spec := t.workspace()
 	spec.Volumes = append(spec.Volumes, volume.Spec{Name: "ours", Empty: true, Policy: volume.Share}, volume.Spec{Name: "scratch", Policy: volume.Fresh})
 	image := t.build(node.Build{Spec: spec, Init: []string{"echo init > i; chmod 777 /ours /scratch"}})
 	id := t.id()

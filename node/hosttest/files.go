@@ -27,7 +27,7 @@ func (t *tester) diff(a, b string, paths ...string) string {
 // two returns a sandbox and its fork, with a file of before.
 func (t *tester) two() (id, child string) {
 	t.Helper()
-	spec := workspace()
+	spec := t.workspace()
 	spec.Volumes = append(spec.Volumes, volume.Spec{Name: "data", Empty: true})
 	id, child = t.start(t.build(node.Build{Spec: spec, Init: []string{"echo init > i; chmod 777 /data; echo d > /data/i"}})), t.id()
 	t.sh(id, "echo base > a; echo base > b; mkdir d; echo base > d/c; echo x > /data/x", "")

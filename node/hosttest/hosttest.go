@@ -3,6 +3,7 @@ package hosttest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,6 +30,8 @@ type World struct {
 type Config struct {
 	// New makes a host without sandboxes and images, which ends with the test.
 	New func(t testing.TB) *World
+	// Engine is that of all sandboxes, by its name on the host; the host's own when empty.
+	Engine string
 	// Languages are those whose interpreters the host has, besides shell.
 	Languages []string
 }
@@ -90,8 +93,8 @@ func (t *tester) id() string {
 }
 
 // workspace is the spec of a sandbox with an empty bucket.
-func workspace() node.Spec {
-	return node.Spec{Volumes: []volume.Spec{{Name: "workspace", Empty: true}}, Env: []string{"TEMPLATE=yes"}}
+func (t *tester) workspace() node.Spec {
+	return node.Spec{Engine: t.c.Engine, Volumes: []volume.Spec{{Name: "workspace", Empty: true}}, Env: []string{"TEMPLATE=yes"}}
 }
 
 // build makes an image and returns its name.
@@ -101,7 +104,7 @@ func (t *tester) build(b node.Build) string {
 		b.Image = "plain@1"
 	}
 	if b.Spec.Volumes == nil {
-		b.Spec = workspace()
+		b.Spec = t.workspace()
 	}
 	var log bytes.Buffer
 	if err := t.Host.Build(ctx, b, &log); err != nil {
@@ -166,6 +169,10 @@ func (t *tester) made() (names []string) {
 func testInfo(t *tester) {
 	i, err := t.Host.Info(ctx)
 	t.ok(err)
+	if why, ok := i.Engines[cmp.Or(t.c.Engine, api.Userspace)]; !ok || why != "" {
+		t.Errorf("%+v", i)
+	}
+	t.kind("an engine that it hasn't", t.Host.Build(ctx, node.Build{Image: "no@1", Spec: node.Spec{Engine: "none"}}, nil), errs.Unsupported)
 	if i.Name == "" || len(i.Engines) == 0 || i.CPUs < 1 || i.Sandboxes != 0 {
 		t.Errorf("%+v", i)
 	}
@@ -176,7 +183,7 @@ func testInfo(t *tester) {
 }
 
 func testBuild(t *tester) {
-	b := node.Build{Image: "tools@3", Spec: workspace(), Init: []string{"echo one > a; id -u; pwd", "mkdir -p /opt/x; echo $TEMPLATE > /opt/x/y; echo wrong >&2"}}
+	b := node.Build{Image: "tools@3", Spec: t.workspace(), Init: []string{"echo one > a; id -u; pwd", "mkdir -p /opt/x; echo $TEMPLATE > /opt/x/y; echo wrong >&2"}}
 	var log bytes.Buffer
 	t.ok(t.Host.Build(ctx, b, &log))
 	for _, want := range []string{"0\n", "/workspace\n", "wrong\n"} {
@@ -205,14 +212,14 @@ func testBuild(t *tester) {
 
 func testBuildFails(t *tester) {
 	var log bytes.Buffer
-	err := t.Host.Build(ctx, node.Build{Image: "bad@1", Spec: workspace(), Init: []string{"true", "echo so; exit 3", "echo never"}}, &log)
+	err := t.Host.Build(ctx, node.Build{Image: "bad@1", Spec: t.workspace(), Init: []string{"true", "echo so; exit 3", "echo never"}}, &log)
 	t.kind("an init line that fails", err, errs.Invalid)
 	if err == nil || !strings.Contains(err.Error(), "3") || !strings.Contains(err.Error(), "2") || strings.Contains(log.String(), "never") || !strings.Contains(log.String(), "so\n") {
 		t.Errorf("%v\n%s", err, log.String())
 	}
-	t.kind("a name", t.Host.Build(ctx, node.Build{Image: "../up", Spec: workspace()}, &log), errs.Invalid)
+	t.kind("a name", t.Host.Build(ctx, node.Build{Image: "../up", Spec: t.workspace()}, &log), errs.Invalid)
 	t.kind("a volume", t.Host.Build(ctx, node.Build{Image: "b@1", Spec: node.Spec{Volumes: []volume.Spec{{Name: "x", Base: "none"}}}}, &log), errs.NotFound)
-	t.kind("too slow", t.Host.Build(ctx, node.Build{Image: "s@1", Spec: workspace(), Init: []string{"sleep 1000"}, Timeout: 1e8}, &log), errs.Invalid)
+	t.kind("too slow", t.Host.Build(ctx, node.Build{Image: "s@1", Spec: t.workspace(), Init: []string{"sleep 1000"}, Timeout: 1e8}, &log), errs.Invalid)
 	if images, err := t.Host.Images(ctx); err != nil || len(images) != 0 {
 		t.Errorf("%v, %v", images, err)
 	}
@@ -281,7 +288,7 @@ func testStartVolumes(t *tester) {
 
 // testPolicies: volumes that forks share or have afresh begin with what the template put into them, in each sandbox its own.
 func testPolicies(t *tester) {
-	spec := workspace()
+	spec := t.workspace()
 	spec.Volumes = append(spec.Volumes, volume.Spec{Name: "ours", Empty: true, Policy: volume.Share}, volume.Spec{Name: "scratch", Policy: volume.Fresh})
 	image := t.build(node.Build{Spec: spec, Init: []string{"echo init | tee /ours/i /scratch/i; chmod 777 /ours /scratch"}})
 	one, two := t.start(image), t.start(image)

@@ -44,13 +44,21 @@ func volumeIn(v *pb.Volume) volume.Spec {
 }
 
 func infoOut(i *node.Info) *pb.NodeInfo {
+	lacks := make(map[string]*pb.Features, len(i.Lacks))
+	for name, list := range i.Lacks {
+		lacks[name] = &pb.Features{Names: list}
+	}
 	return &pb.NodeInfo{Name: i.Name, Version: i.Version, Engines: i.Engines, Max: int64(i.Max), Cpus: int64(i.CPUs), Memory: i.Memory, Free: i.Free,
-		Sandboxes: int64(i.Sandboxes)}
+		Sandboxes: int64(i.Sandboxes), Lacks: lacks}
 }
 
 func infoIn(i *pb.NodeInfo) *node.Info {
+	lacks := make(map[string][]string, len(i.GetLacks()))
+	for name, list := range i.GetLacks() {
+		lacks[name] = list.GetNames()
+	}
 	return &node.Info{Name: i.GetName(), Version: i.GetVersion(), Engines: i.GetEngines(), Max: int(i.GetMax()), CPUs: int(i.GetCpus()),
-		Memory: i.GetMemory(), Free: i.GetFree(), Sandboxes: int(i.GetSandboxes())}
+		Memory: i.GetMemory(), Free: i.GetFree(), Sandboxes: int(i.GetSandboxes()), Lacks: lacks}
 }
 
 func specOut(s node.Spec) (*pb.Spec, error) {
@@ -60,14 +68,17 @@ func specOut(s node.Spec) (*pb.Spec, error) {
 	}
 	l := s.Limits
 	return &pb.Spec{Id: s.ID, Name: s.Name, Volumes: volumes, Network: s.Network, Env: s.Env, Dir: s.Dir, Hostname: s.Hostname, Lease: int64(s.Lease),
-		Limits: &pb.Limits{Memory: l.Memory, Cpu: int64(l.CPU), Processes: int64(l.Processes), Files: int64(l.Files), Output: l.Output, Written: l.Written}}, nil
+		Engine: s.Engine, Root: s.Image,
+		Limits: &pb.Limits{Memory: l.Memory, Cpu: int64(l.CPU), Processes: int64(l.Processes), Files: int64(l.Files), Output: l.Output, Written: l.Written,
+			Vcpus: int64(l.VCPUs)}}, nil
 }
 
 func specIn(s *pb.Spec) node.Spec {
 	l := s.GetLimits()
 	return node.Spec{ID: s.GetId(), Name: s.GetName(), Volumes: each(s.GetVolumes(), volumeIn), Network: s.GetNetwork(), Env: s.GetEnv(), Dir: s.GetDir(),
-		Hostname: s.GetHostname(), Lease: time.Duration(s.GetLease()), Limits: engine.Limits{Memory: l.GetMemory(), CPU: time.Duration(l.GetCpu()),
-			Processes: int(l.GetProcesses()), Files: int(l.GetFiles()), Output: l.GetOutput(), Written: l.GetWritten()}}
+		Hostname: s.GetHostname(), Lease: time.Duration(s.GetLease()), Engine: s.GetEngine(), Image: s.GetRoot(), Limits: engine.Limits{Memory: l.GetMemory(), CPU: time.Duration(l.GetCpu()),
+			Processes: int(l.GetProcesses()), Files: int(l.GetFiles()), Output: l.GetOutput(), Written: l.GetWritten(),
+			VCPUs: int(l.GetVcpus())}}
 }
 
 func claimOut(c node.Claim) (*pb.Claim, error) {

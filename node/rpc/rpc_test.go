@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,7 +35,7 @@ type host struct {
 }
 
 func (h *host) Info(context.Context) (*node.Info, error) {
-	return &node.Info{Name: "n1", Version: "v", Engines: map[string]string{"userspace": "", "oci": "no runc"}, CPUs: 2, Memory: 1 << 33, Sandboxes: 3}, nil
+	return &node.Info{Name: "n1", Version: "v", Engines: map[string]string{"userspace": "", "oci": "no runc"}, Lacks: map[string][]string{"userspace": {"image", "x"}}, CPUs: 2, Memory: 1 << 33, Sandboxes: 3}, nil
 }
 
 func (h *host) Start(_ context.Context, s node.Start) (*node.Running, error) {
@@ -219,7 +220,7 @@ func TestUnary(t *testing.T) {
 	c := pair(t, h)
 	ctx := t.Context()
 	i, err := c.Info(ctx)
-	if err != nil || i.Name != "n1" || i.Engines["oci"] != "no runc" || i.Memory != 1<<33 {
+	if err != nil || i.Name != "n1" || i.Engines["oci"] != "no runc" || !slices.Equal(i.Lacks["userspace"], []string{"image", "x"}) || i.Memory != 1<<33 {
 		t.Errorf("info %+v, error %v", i, err)
 	}
 	in := node.Start{ID: "x", Epoch: 4, Image: "t@1", Volumes: []volume.Spec{{Name: "p", Path: "/private", Bucket: "private-a"}},

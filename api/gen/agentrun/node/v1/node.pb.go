@@ -254,6 +254,7 @@ type NodeInfo struct {
 	Memory        int64                  `protobuf:"varint,6,opt,name=memory,proto3" json:"memory,omitempty"`
 	Free          int64                  `protobuf:"varint,7,opt,name=free,proto3" json:"free,omitempty"`
 	Sandboxes     int64                  `protobuf:"varint,8,opt,name=sandboxes,proto3" json:"sandboxes,omitempty"`
+	Lacks         map[string]*Features   `protobuf:"bytes,9,rep,name=lacks,proto3" json:"lacks,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by engine: what it doesn't give
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -344,6 +345,57 @@ func (x *NodeInfo) GetSandboxes() int64 {
 	return 0
 }
 
+func (x *NodeInfo) GetLacks() map[string]*Features {
+	if x != nil {
+		return x.Lacks
+	}
+	return nil
+}
+
+type Features struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Features) Reset() {
+	*x = Features{}
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Features) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Features) ProtoMessage() {}
+
+func (x *Features) ProtoReflect() protoreflect.Message {
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Features.ProtoReflect.Descriptor instead.
+func (*Features) Descriptor() ([]byte, []int) {
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Features) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
 // Volume is what package volume calls a Spec. Folders of the host have no place in it.
 type Volume struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -363,7 +415,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[6]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -375,7 +427,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[6]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -388,7 +440,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{6}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Volume) GetName() string {
@@ -469,13 +521,14 @@ type Limits struct {
 	Files         int64                  `protobuf:"varint,4,opt,name=files,proto3" json:"files,omitempty"`
 	Output        int64                  `protobuf:"varint,5,opt,name=output,proto3" json:"output,omitempty"`
 	Written       int64                  `protobuf:"varint,6,opt,name=written,proto3" json:"written,omitempty"`
+	Vcpus         int64                  `protobuf:"varint,7,opt,name=vcpus,proto3" json:"vcpus,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Limits) Reset() {
 	*x = Limits{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[7]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -487,7 +540,7 @@ func (x *Limits) String() string {
 func (*Limits) ProtoMessage() {}
 
 func (x *Limits) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[7]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -500,7 +553,7 @@ func (x *Limits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limits.ProtoReflect.Descriptor instead.
 func (*Limits) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{7}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Limits) GetMemory() int64 {
@@ -545,6 +598,13 @@ func (x *Limits) GetWritten() int64 {
 	return 0
 }
 
+func (x *Limits) GetVcpus() int64 {
+	if x != nil {
+		return x.Vcpus
+	}
+	return 0
+}
+
 type Spec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -556,13 +616,15 @@ type Spec struct {
 	Hostname      string                 `protobuf:"bytes,7,opt,name=hostname,proto3" json:"hostname,omitempty"`
 	Limits        *Limits                `protobuf:"bytes,8,opt,name=limits,proto3" json:"limits,omitempty"`
 	Lease         int64                  `protobuf:"varint,9,opt,name=lease,proto3" json:"lease,omitempty"`
+	Engine        string                 `protobuf:"bytes,10,opt,name=engine,proto3" json:"engine,omitempty"` // "" is the node's own
+	Root          string                 `protobuf:"bytes,11,opt,name=root,proto3" json:"root,omitempty"`     // image of the root
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[8]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -574,7 +636,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[8]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -587,7 +649,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{8}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Spec) GetId() string {
@@ -653,6 +715,20 @@ func (x *Spec) GetLease() int64 {
 	return 0
 }
 
+func (x *Spec) GetEngine() string {
+	if x != nil {
+		return x.Engine
+	}
+	return ""
+}
+
+func (x *Spec) GetRoot() string {
+	if x != nil {
+		return x.Root
+	}
+	return ""
+}
+
 type BuildRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Image         string                 `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
@@ -667,7 +743,7 @@ type BuildRequest struct {
 
 func (x *BuildRequest) Reset() {
 	*x = BuildRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[9]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -679,7 +755,7 @@ func (x *BuildRequest) String() string {
 func (*BuildRequest) ProtoMessage() {}
 
 func (x *BuildRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[9]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -692,7 +768,7 @@ func (x *BuildRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildRequest.ProtoReflect.Descriptor instead.
 func (*BuildRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{9}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BuildRequest) GetImage() string {
@@ -746,7 +822,7 @@ type BuildLog struct {
 
 func (x *BuildLog) Reset() {
 	*x = BuildLog{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[10]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -758,7 +834,7 @@ func (x *BuildLog) String() string {
 func (*BuildLog) ProtoMessage() {}
 
 func (x *BuildLog) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[10]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,7 +847,7 @@ func (x *BuildLog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildLog.ProtoReflect.Descriptor instead.
 func (*BuildLog) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{10}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BuildLog) GetData() []byte {
@@ -789,7 +865,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[11]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -801,7 +877,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[11]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -814,7 +890,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{11}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{12}
 }
 
 type ImagesResponse struct {
@@ -826,7 +902,7 @@ type ImagesResponse struct {
 
 func (x *ImagesResponse) Reset() {
 	*x = ImagesResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[12]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +914,7 @@ func (x *ImagesResponse) String() string {
 func (*ImagesResponse) ProtoMessage() {}
 
 func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[12]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +927,7 @@ func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesResponse.ProtoReflect.Descriptor instead.
 func (*ImagesResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{12}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ImagesResponse) GetImages() []string {
@@ -870,7 +946,7 @@ type DropImageRequest struct {
 
 func (x *DropImageRequest) Reset() {
 	*x = DropImageRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[13]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -882,7 +958,7 @@ func (x *DropImageRequest) String() string {
 func (*DropImageRequest) ProtoMessage() {}
 
 func (x *DropImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[13]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -895,7 +971,7 @@ func (x *DropImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropImageRequest.ProtoReflect.Descriptor instead.
 func (*DropImageRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{13}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DropImageRequest) GetImage() string {
@@ -913,7 +989,7 @@ type DropImageResponse struct {
 
 func (x *DropImageResponse) Reset() {
 	*x = DropImageResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[14]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +1001,7 @@ func (x *DropImageResponse) String() string {
 func (*DropImageResponse) ProtoMessage() {}
 
 func (x *DropImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[14]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1014,7 @@ func (x *DropImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropImageResponse.ProtoReflect.Descriptor instead.
 func (*DropImageResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{14}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{15}
 }
 
 type Claim struct {
@@ -954,7 +1030,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[15]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1042,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[15]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1055,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{15}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Claim) GetEnv() []string {
@@ -1031,7 +1107,7 @@ type StartRequest struct {
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[16]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1119,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[16]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1132,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{16}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StartRequest) GetId() string {
@@ -1111,7 +1187,7 @@ type Mounted struct {
 
 func (x *Mounted) Reset() {
 	*x = Mounted{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[17]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1123,7 +1199,7 @@ func (x *Mounted) String() string {
 func (*Mounted) ProtoMessage() {}
 
 func (x *Mounted) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[17]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1136,7 +1212,7 @@ func (x *Mounted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mounted.ProtoReflect.Descriptor instead.
 func (*Mounted) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{17}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Mounted) GetSpec() *Volume {
@@ -1164,7 +1240,7 @@ type Running struct {
 
 func (x *Running) Reset() {
 	*x = Running{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[18]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1176,7 +1252,7 @@ func (x *Running) String() string {
 func (*Running) ProtoMessage() {}
 
 func (x *Running) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[18]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1189,7 +1265,7 @@ func (x *Running) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Running.ProtoReflect.Descriptor instead.
 func (*Running) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{18}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Running) GetId() string {
@@ -1224,7 +1300,7 @@ type ClaimRequest struct {
 
 func (x *ClaimRequest) Reset() {
 	*x = ClaimRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[19]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1236,7 +1312,7 @@ func (x *ClaimRequest) String() string {
 func (*ClaimRequest) ProtoMessage() {}
 
 func (x *ClaimRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[19]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1249,7 +1325,7 @@ func (x *ClaimRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimRequest.ProtoReflect.Descriptor instead.
 func (*ClaimRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{19}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ClaimRequest) GetId() string {
@@ -1281,7 +1357,7 @@ type ClaimResponse struct {
 
 func (x *ClaimResponse) Reset() {
 	*x = ClaimResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[20]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1293,7 +1369,7 @@ func (x *ClaimResponse) String() string {
 func (*ClaimResponse) ProtoMessage() {}
 
 func (x *ClaimResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[20]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1306,7 +1382,7 @@ func (x *ClaimResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimResponse.ProtoReflect.Descriptor instead.
 func (*ClaimResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{20}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{21}
 }
 
 type ForkRequest struct {
@@ -1323,7 +1399,7 @@ type ForkRequest struct {
 
 func (x *ForkRequest) Reset() {
 	*x = ForkRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[21]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1335,7 +1411,7 @@ func (x *ForkRequest) String() string {
 func (*ForkRequest) ProtoMessage() {}
 
 func (x *ForkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[21]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1348,7 +1424,7 @@ func (x *ForkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForkRequest.ProtoReflect.Descriptor instead.
 func (*ForkRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{21}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ForkRequest) GetId() string {
@@ -1402,7 +1478,7 @@ type ForkResponse struct {
 
 func (x *ForkResponse) Reset() {
 	*x = ForkResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[22]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1414,7 +1490,7 @@ func (x *ForkResponse) String() string {
 func (*ForkResponse) ProtoMessage() {}
 
 func (x *ForkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[22]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1427,7 +1503,7 @@ func (x *ForkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForkResponse.ProtoReflect.Descriptor instead.
 func (*ForkResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{22}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ForkResponse) GetChildren() []*Running {
@@ -1448,7 +1524,7 @@ type SetNetworkRequest struct {
 
 func (x *SetNetworkRequest) Reset() {
 	*x = SetNetworkRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[23]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1460,7 +1536,7 @@ func (x *SetNetworkRequest) String() string {
 func (*SetNetworkRequest) ProtoMessage() {}
 
 func (x *SetNetworkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[23]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1473,7 +1549,7 @@ func (x *SetNetworkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNetworkRequest.ProtoReflect.Descriptor instead.
 func (*SetNetworkRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{23}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SetNetworkRequest) GetId() string {
@@ -1505,7 +1581,7 @@ type SetNetworkResponse struct {
 
 func (x *SetNetworkResponse) Reset() {
 	*x = SetNetworkResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[24]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1517,7 +1593,7 @@ func (x *SetNetworkResponse) String() string {
 func (*SetNetworkResponse) ProtoMessage() {}
 
 func (x *SetNetworkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[24]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1530,7 +1606,7 @@ func (x *SetNetworkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNetworkResponse.ProtoReflect.Descriptor instead.
 func (*SetNetworkResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{24}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{25}
 }
 
 type HibernateRequest struct {
@@ -1543,7 +1619,7 @@ type HibernateRequest struct {
 
 func (x *HibernateRequest) Reset() {
 	*x = HibernateRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[25]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1555,7 +1631,7 @@ func (x *HibernateRequest) String() string {
 func (*HibernateRequest) ProtoMessage() {}
 
 func (x *HibernateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[25]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1568,7 +1644,7 @@ func (x *HibernateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HibernateRequest.ProtoReflect.Descriptor instead.
 func (*HibernateRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{25}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HibernateRequest) GetId() string {
@@ -1593,7 +1669,7 @@ type HibernateResponse struct {
 
 func (x *HibernateResponse) Reset() {
 	*x = HibernateResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[26]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1681,7 @@ func (x *HibernateResponse) String() string {
 func (*HibernateResponse) ProtoMessage() {}
 
 func (x *HibernateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[26]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1694,7 @@ func (x *HibernateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HibernateResponse.ProtoReflect.Descriptor instead.
 func (*HibernateResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{26}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{27}
 }
 
 type WakeRequest struct {
@@ -1632,7 +1708,7 @@ type WakeRequest struct {
 
 func (x *WakeRequest) Reset() {
 	*x = WakeRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[27]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1720,7 @@ func (x *WakeRequest) String() string {
 func (*WakeRequest) ProtoMessage() {}
 
 func (x *WakeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[27]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1733,7 @@ func (x *WakeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WakeRequest.ProtoReflect.Descriptor instead.
 func (*WakeRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{27}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WakeRequest) GetId() string {
@@ -1690,7 +1766,7 @@ type EndRequest struct {
 
 func (x *EndRequest) Reset() {
 	*x = EndRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[28]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1778,7 @@ func (x *EndRequest) String() string {
 func (*EndRequest) ProtoMessage() {}
 
 func (x *EndRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[28]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1791,7 @@ func (x *EndRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndRequest.ProtoReflect.Descriptor instead.
 func (*EndRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{28}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *EndRequest) GetId() string {
@@ -1733,7 +1809,7 @@ type EndResponse struct {
 
 func (x *EndResponse) Reset() {
 	*x = EndResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[29]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1745,7 +1821,7 @@ func (x *EndResponse) String() string {
 func (*EndResponse) ProtoMessage() {}
 
 func (x *EndResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[29]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1758,7 +1834,7 @@ func (x *EndResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndResponse.ProtoReflect.Descriptor instead.
 func (*EndResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{29}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{30}
 }
 
 type StatusRequest struct {
@@ -1769,7 +1845,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[30]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +1857,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[30]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +1870,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{30}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{31}
 }
 
 type StatusResponse struct {
@@ -1806,7 +1882,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[31]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1818,7 +1894,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[31]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1831,7 +1907,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{31}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *StatusResponse) GetSandboxes() []*SandboxStatus {
@@ -1865,7 +1941,7 @@ type SandboxStatus struct {
 
 func (x *SandboxStatus) Reset() {
 	*x = SandboxStatus{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[32]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1877,7 +1953,7 @@ func (x *SandboxStatus) String() string {
 func (*SandboxStatus) ProtoMessage() {}
 
 func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[32]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1890,7 +1966,7 @@ func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxStatus.ProtoReflect.Descriptor instead.
 func (*SandboxStatus) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{32}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SandboxStatus) GetId() string {
@@ -2014,7 +2090,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[33]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2026,7 +2102,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[33]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2039,7 +2115,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{33}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UsageRequest) GetId() string {
@@ -2058,7 +2134,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[34]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2070,7 +2146,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[34]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2083,7 +2159,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{34}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *UsageResponse) GetStorage() int64 {
@@ -2103,7 +2179,7 @@ type Size struct {
 
 func (x *Size) Reset() {
 	*x = Size{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[35]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2115,7 +2191,7 @@ func (x *Size) String() string {
 func (*Size) ProtoMessage() {}
 
 func (x *Size) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[35]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2128,7 +2204,7 @@ func (x *Size) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Size.ProtoReflect.Descriptor instead.
 func (*Size) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{35}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Size) GetCols() uint32 {
@@ -2162,7 +2238,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[36]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2174,7 +2250,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[36]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2187,7 +2263,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{36}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Command) GetId() string {
@@ -2269,7 +2345,7 @@ type ExecInput struct {
 
 func (x *ExecInput) Reset() {
 	*x = ExecInput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[37]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2281,7 +2357,7 @@ func (x *ExecInput) String() string {
 func (*ExecInput) ProtoMessage() {}
 
 func (x *ExecInput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[37]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2294,7 +2370,7 @@ func (x *ExecInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecInput.ProtoReflect.Descriptor instead.
 func (*ExecInput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{37}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ExecInput) GetWhat() isExecInput_What {
@@ -2400,7 +2476,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[38]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2412,7 +2488,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[38]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2425,7 +2501,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{38}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExecOutput) GetWhat() isExecOutput_What {
@@ -2538,7 +2614,7 @@ type CodeStart struct {
 
 func (x *CodeStart) Reset() {
 	*x = CodeStart{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[39]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2550,7 +2626,7 @@ func (x *CodeStart) String() string {
 func (*CodeStart) ProtoMessage() {}
 
 func (x *CodeStart) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[39]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2563,7 +2639,7 @@ func (x *CodeStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeStart.ProtoReflect.Descriptor instead.
 func (*CodeStart) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{39}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CodeStart) GetId() string {
@@ -2643,7 +2719,7 @@ type CodeInput struct {
 
 func (x *CodeInput) Reset() {
 	*x = CodeInput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[40]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2655,7 +2731,7 @@ func (x *CodeInput) String() string {
 func (*CodeInput) ProtoMessage() {}
 
 func (x *CodeInput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[40]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2668,7 +2744,7 @@ func (x *CodeInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeInput.ProtoReflect.Descriptor instead.
 func (*CodeInput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{40}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CodeInput) GetWhat() isCodeInput_What {
@@ -2738,7 +2814,7 @@ type CodeResult struct {
 
 func (x *CodeResult) Reset() {
 	*x = CodeResult{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[41]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2750,7 +2826,7 @@ func (x *CodeResult) String() string {
 func (*CodeResult) ProtoMessage() {}
 
 func (x *CodeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[41]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2763,7 +2839,7 @@ func (x *CodeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeResult.ProtoReflect.Descriptor instead.
 func (*CodeResult) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{41}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CodeResult) GetLanguage() string {
@@ -2803,7 +2879,7 @@ type CodeOutput struct {
 
 func (x *CodeOutput) Reset() {
 	*x = CodeOutput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[42]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2815,7 +2891,7 @@ func (x *CodeOutput) String() string {
 func (*CodeOutput) ProtoMessage() {}
 
 func (x *CodeOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[42]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2828,7 +2904,7 @@ func (x *CodeOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeOutput.ProtoReflect.Descriptor instead.
 func (*CodeOutput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{42}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CodeOutput) GetWhat() isCodeOutput_What {
@@ -2926,7 +3002,7 @@ type ProcessesRequest struct {
 
 func (x *ProcessesRequest) Reset() {
 	*x = ProcessesRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[43]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2938,7 +3014,7 @@ func (x *ProcessesRequest) String() string {
 func (*ProcessesRequest) ProtoMessage() {}
 
 func (x *ProcessesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[43]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2951,7 +3027,7 @@ func (x *ProcessesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessesRequest.ProtoReflect.Descriptor instead.
 func (*ProcessesRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{43}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ProcessesRequest) GetId() string {
@@ -2972,7 +3048,7 @@ type RunningCommand struct {
 
 func (x *RunningCommand) Reset() {
 	*x = RunningCommand{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[44]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2984,7 +3060,7 @@ func (x *RunningCommand) String() string {
 func (*RunningCommand) ProtoMessage() {}
 
 func (x *RunningCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[44]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2997,7 +3073,7 @@ func (x *RunningCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunningCommand.ProtoReflect.Descriptor instead.
 func (*RunningCommand) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{44}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RunningCommand) GetPid() int32 {
@@ -3030,7 +3106,7 @@ type ProcessesResponse struct {
 
 func (x *ProcessesResponse) Reset() {
 	*x = ProcessesResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[45]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3042,7 +3118,7 @@ func (x *ProcessesResponse) String() string {
 func (*ProcessesResponse) ProtoMessage() {}
 
 func (x *ProcessesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[45]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3055,7 +3131,7 @@ func (x *ProcessesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessesResponse.ProtoReflect.Descriptor instead.
 func (*ProcessesResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{45}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ProcessesResponse) GetProcesses() []*RunningCommand {
@@ -3076,7 +3152,7 @@ type SignalRequest struct {
 
 func (x *SignalRequest) Reset() {
 	*x = SignalRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[46]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3088,7 +3164,7 @@ func (x *SignalRequest) String() string {
 func (*SignalRequest) ProtoMessage() {}
 
 func (x *SignalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[46]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3101,7 +3177,7 @@ func (x *SignalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalRequest.ProtoReflect.Descriptor instead.
 func (*SignalRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{46}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SignalRequest) GetId() string {
@@ -3133,7 +3209,7 @@ type SignalResponse struct {
 
 func (x *SignalResponse) Reset() {
 	*x = SignalResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[47]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3145,7 +3221,7 @@ func (x *SignalResponse) String() string {
 func (*SignalResponse) ProtoMessage() {}
 
 func (x *SignalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[47]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3158,7 +3234,7 @@ func (x *SignalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalResponse.ProtoReflect.Descriptor instead.
 func (*SignalResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{47}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{48}
 }
 
 type DialStart struct {
@@ -3171,7 +3247,7 @@ type DialStart struct {
 
 func (x *DialStart) Reset() {
 	*x = DialStart{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[48]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3183,7 +3259,7 @@ func (x *DialStart) String() string {
 func (*DialStart) ProtoMessage() {}
 
 func (x *DialStart) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[48]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3196,7 +3272,7 @@ func (x *DialStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialStart.ProtoReflect.Descriptor instead.
 func (*DialStart) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{48}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DialStart) GetId() string {
@@ -3227,7 +3303,7 @@ type DialInput struct {
 
 func (x *DialInput) Reset() {
 	*x = DialInput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[49]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3239,7 +3315,7 @@ func (x *DialInput) String() string {
 func (*DialInput) ProtoMessage() {}
 
 func (x *DialInput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[49]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3252,7 +3328,7 @@ func (x *DialInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialInput.ProtoReflect.Descriptor instead.
 func (*DialInput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{49}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DialInput) GetWhat() isDialInput_What {
@@ -3324,7 +3400,7 @@ type DialOutput struct {
 
 func (x *DialOutput) Reset() {
 	*x = DialOutput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[50]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3336,7 +3412,7 @@ func (x *DialOutput) String() string {
 func (*DialOutput) ProtoMessage() {}
 
 func (x *DialOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[50]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3349,7 +3425,7 @@ func (x *DialOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialOutput.ProtoReflect.Descriptor instead.
 func (*DialOutput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{50}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DialOutput) GetWhat() isDialOutput_What {
@@ -3405,7 +3481,7 @@ type FileRequest struct {
 
 func (x *FileRequest) Reset() {
 	*x = FileRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[51]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3417,7 +3493,7 @@ func (x *FileRequest) String() string {
 func (*FileRequest) ProtoMessage() {}
 
 func (x *FileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[51]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3430,7 +3506,7 @@ func (x *FileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileRequest.ProtoReflect.Descriptor instead.
 func (*FileRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{51}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *FileRequest) GetId() string {
@@ -3469,7 +3545,7 @@ type FileResponse struct {
 
 func (x *FileResponse) Reset() {
 	*x = FileResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[52]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3481,7 +3557,7 @@ func (x *FileResponse) String() string {
 func (*FileResponse) ProtoMessage() {}
 
 func (x *FileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[52]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3494,7 +3570,7 @@ func (x *FileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileResponse.ProtoReflect.Descriptor instead.
 func (*FileResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{52}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{53}
 }
 
 type FileInfo struct {
@@ -3514,7 +3590,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[53]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3526,7 +3602,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[53]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3539,7 +3615,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{53}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *FileInfo) GetPath() string {
@@ -3619,7 +3695,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[54]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3631,7 +3707,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[54]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3644,7 +3720,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{54}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListRequest) GetId() string {
@@ -3699,7 +3775,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[55]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3711,7 +3787,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[55]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3724,7 +3800,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{55}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListResponse) GetFiles() []*FileInfo {
@@ -3753,7 +3829,7 @@ type OpenRequest struct {
 
 func (x *OpenRequest) Reset() {
 	*x = OpenRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[56]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3765,7 +3841,7 @@ func (x *OpenRequest) String() string {
 func (*OpenRequest) ProtoMessage() {}
 
 func (x *OpenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[56]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3778,7 +3854,7 @@ func (x *OpenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenRequest.ProtoReflect.Descriptor instead.
 func (*OpenRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{56}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *OpenRequest) GetId() string {
@@ -3819,7 +3895,7 @@ type OpenResponse struct {
 
 func (x *OpenResponse) Reset() {
 	*x = OpenResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[57]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3831,7 +3907,7 @@ func (x *OpenResponse) String() string {
 func (*OpenResponse) ProtoMessage() {}
 
 func (x *OpenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[57]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3844,7 +3920,7 @@ func (x *OpenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenResponse.ProtoReflect.Descriptor instead.
 func (*OpenResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{57}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *OpenResponse) GetInfo() *FileInfo {
@@ -3872,7 +3948,7 @@ type WriteRequest struct {
 
 func (x *WriteRequest) Reset() {
 	*x = WriteRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[58]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3884,7 +3960,7 @@ func (x *WriteRequest) String() string {
 func (*WriteRequest) ProtoMessage() {}
 
 func (x *WriteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[58]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3897,7 +3973,7 @@ func (x *WriteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteRequest.ProtoReflect.Descriptor instead.
 func (*WriteRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{58}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *WriteRequest) GetFile() *FileRequest {
@@ -3933,7 +4009,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[59]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3945,7 +4021,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[59]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3958,7 +4034,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{59}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -4001,7 +4077,7 @@ type MoveRequest struct {
 
 func (x *MoveRequest) Reset() {
 	*x = MoveRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4013,7 +4089,7 @@ func (x *MoveRequest) String() string {
 func (*MoveRequest) ProtoMessage() {}
 
 func (x *MoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4026,7 +4102,7 @@ func (x *MoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveRequest.ProtoReflect.Descriptor instead.
 func (*MoveRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{60}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *MoveRequest) GetId() string {
@@ -4069,7 +4145,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4081,7 +4157,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4094,7 +4170,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{61}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *WatchRequest) GetId() string {
@@ -4137,7 +4213,7 @@ type DetailRequest struct {
 
 func (x *DetailRequest) Reset() {
 	*x = DetailRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4149,7 +4225,7 @@ func (x *DetailRequest) String() string {
 func (*DetailRequest) ProtoMessage() {}
 
 func (x *DetailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4162,7 +4238,7 @@ func (x *DetailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetailRequest.ProtoReflect.Descriptor instead.
 func (*DetailRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{62}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *DetailRequest) GetId() string {
@@ -4203,7 +4279,7 @@ type FileDetail struct {
 
 func (x *FileDetail) Reset() {
 	*x = FileDetail{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4215,7 +4291,7 @@ func (x *FileDetail) String() string {
 func (*FileDetail) ProtoMessage() {}
 
 func (x *FileDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4228,7 +4304,7 @@ func (x *FileDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileDetail.ProtoReflect.Descriptor instead.
 func (*FileDetail) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{63}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *FileDetail) GetLeads() *FileInfo {
@@ -4254,7 +4330,7 @@ type DetailResponse struct {
 
 func (x *DetailResponse) Reset() {
 	*x = DetailResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4266,7 +4342,7 @@ func (x *DetailResponse) String() string {
 func (*DetailResponse) ProtoMessage() {}
 
 func (x *DetailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4279,7 +4355,7 @@ func (x *DetailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetailResponse.ProtoReflect.Descriptor instead.
 func (*DetailResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{64}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *DetailResponse) GetDetails() []*FileDetail {
@@ -4302,7 +4378,7 @@ type SetTagsRequest struct {
 
 func (x *SetTagsRequest) Reset() {
 	*x = SetTagsRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4314,7 +4390,7 @@ func (x *SetTagsRequest) String() string {
 func (*SetTagsRequest) ProtoMessage() {}
 
 func (x *SetTagsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4327,7 +4403,7 @@ func (x *SetTagsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTagsRequest.ProtoReflect.Descriptor instead.
 func (*SetTagsRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{65}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SetTagsRequest) GetId() string {
@@ -4376,7 +4452,7 @@ type FileEvent struct {
 
 func (x *FileEvent) Reset() {
 	*x = FileEvent{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4388,7 +4464,7 @@ func (x *FileEvent) String() string {
 func (*FileEvent) ProtoMessage() {}
 
 func (x *FileEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4401,7 +4477,7 @@ func (x *FileEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileEvent.ProtoReflect.Descriptor instead.
 func (*FileEvent) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{66}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *FileEvent) GetKind() string {
@@ -4437,7 +4513,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4449,7 +4525,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4462,7 +4538,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{67}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *CaptureRequest) GetId() string {
@@ -4503,7 +4579,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4515,7 +4591,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4528,7 +4604,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{68}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *SnapshotRequest) GetId() string {
@@ -4554,7 +4630,7 @@ type SnapshotResponse struct {
 
 func (x *SnapshotResponse) Reset() {
 	*x = SnapshotResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4566,7 +4642,7 @@ func (x *SnapshotResponse) String() string {
 func (*SnapshotResponse) ProtoMessage() {}
 
 func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4579,7 +4655,7 @@ func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{69}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *SnapshotResponse) GetBuckets() map[string]string {
@@ -4600,7 +4676,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4612,7 +4688,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4625,7 +4701,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{70}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *DiffRequest) GetA() string {
@@ -4661,7 +4737,7 @@ type FileChange struct {
 
 func (x *FileChange) Reset() {
 	*x = FileChange{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4673,7 +4749,7 @@ func (x *FileChange) String() string {
 func (*FileChange) ProtoMessage() {}
 
 func (x *FileChange) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4686,7 +4762,7 @@ func (x *FileChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileChange.ProtoReflect.Descriptor instead.
 func (*FileChange) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{71}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *FileChange) GetPath() string {
@@ -4729,7 +4805,7 @@ type MergeRequest struct {
 
 func (x *MergeRequest) Reset() {
 	*x = MergeRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[72]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4741,7 +4817,7 @@ func (x *MergeRequest) String() string {
 func (*MergeRequest) ProtoMessage() {}
 
 func (x *MergeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[72]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4754,7 +4830,7 @@ func (x *MergeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeRequest.ProtoReflect.Descriptor instead.
 func (*MergeRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{72}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *MergeRequest) GetSource() string {
@@ -4799,7 +4875,7 @@ type MergeResponse struct {
 
 func (x *MergeResponse) Reset() {
 	*x = MergeResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[73]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4811,7 +4887,7 @@ func (x *MergeResponse) String() string {
 func (*MergeResponse) ProtoMessage() {}
 
 func (x *MergeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[73]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4824,7 +4900,7 @@ func (x *MergeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeResponse.ProtoReflect.Descriptor instead.
 func (*MergeResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{73}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *MergeResponse) GetAdded() int64 {
@@ -4883,7 +4959,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[74]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4895,7 +4971,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[74]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4908,7 +4984,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{74}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Problem) GetKind() string {
@@ -4960,7 +5036,7 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x04info\x18\x01 \x01(\v2\x1a.agentrun.node.v1.NodeInfoR\x04info\")\n" +
 	"\x11HeartbeatResponse\x12\x14\n" +
 	"\x05known\x18\x01 \x01(\bR\x05known\"\r\n" +
-	"\vInfoRequest\"\xa7\x02\n" +
+	"\vInfoRequest\"\xba\x03\n" +
 	"\bNodeInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12A\n" +
@@ -4969,10 +5045,17 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x04cpus\x18\x05 \x01(\x03R\x04cpus\x12\x16\n" +
 	"\x06memory\x18\x06 \x01(\x03R\x06memory\x12\x12\n" +
 	"\x04free\x18\a \x01(\x03R\x04free\x12\x1c\n" +
-	"\tsandboxes\x18\b \x01(\x03R\tsandboxes\x1a:\n" +
+	"\tsandboxes\x18\b \x01(\x03R\tsandboxes\x12;\n" +
+	"\x05lacks\x18\t \x03(\v2%.agentrun.node.v1.NodeInfo.LacksEntryR\x05lacks\x1a:\n" +
 	"\fEnginesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe3\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aT\n" +
+	"\n" +
+	"LacksEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x120\n" +
+	"\x05value\x18\x02 \x01(\v2\x1a.agentrun.node.v1.FeaturesR\x05value:\x028\x01\" \n" +
+	"\bFeatures\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\"\xe3\x01\n" +
 	"\x06Volume\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x16\n" +
@@ -4984,14 +5067,15 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x05empty\x18\b \x01(\bR\x05empty\x12\x12\n" +
 	"\x04mode\x18\t \x01(\rR\x04mode\x12\x12\n" +
 	"\x04root\x18\n" +
-	" \x01(\bR\x04root\"\x98\x01\n" +
+	" \x01(\bR\x04root\"\xae\x01\n" +
 	"\x06Limits\x12\x16\n" +
 	"\x06memory\x18\x01 \x01(\x03R\x06memory\x12\x10\n" +
 	"\x03cpu\x18\x02 \x01(\x03R\x03cpu\x12\x1c\n" +
 	"\tprocesses\x18\x03 \x01(\x03R\tprocesses\x12\x14\n" +
 	"\x05files\x18\x04 \x01(\x03R\x05files\x12\x16\n" +
 	"\x06output\x18\x05 \x01(\x03R\x06output\x12\x18\n" +
-	"\awritten\x18\x06 \x01(\x03R\awritten\"\x80\x02\n" +
+	"\awritten\x18\x06 \x01(\x03R\awritten\x12\x14\n" +
+	"\x05vcpus\x18\a \x01(\x03R\x05vcpus\"\xac\x02\n" +
 	"\x04Spec\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x122\n" +
@@ -5001,7 +5085,10 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x03dir\x18\x06 \x01(\tR\x03dir\x12\x1a\n" +
 	"\bhostname\x18\a \x01(\tR\bhostname\x120\n" +
 	"\x06limits\x18\b \x01(\v2\x18.agentrun.node.v1.LimitsR\x06limits\x12\x14\n" +
-	"\x05lease\x18\t \x01(\x03R\x05lease\"\xb4\x01\n" +
+	"\x05lease\x18\t \x01(\x03R\x05lease\x12\x16\n" +
+	"\x06engine\x18\n" +
+	" \x01(\tR\x06engine\x12\x12\n" +
+	"\x04root\x18\v \x01(\tR\x04root\"\xb4\x01\n" +
 	"\fBuildRequest\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12*\n" +
 	"\x04spec\x18\x02 \x01(\v2\x16.agentrun.node.v1.SpecR\x04spec\x12\x12\n" +
@@ -5355,7 +5442,7 @@ func file_agentrun_node_v1_node_proto_rawDescGZIP() []byte {
 	return file_agentrun_node_v1_node_proto_rawDescData
 }
 
-var file_agentrun_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 80)
+var file_agentrun_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 82)
 var file_agentrun_node_v1_node_proto_goTypes = []any{
 	(*RegisterRequest)(nil),    // 0: agentrun.node.v1.RegisterRequest
 	(*RegisterResponse)(nil),   // 1: agentrun.node.v1.RegisterResponse
@@ -5363,189 +5450,193 @@ var file_agentrun_node_v1_node_proto_goTypes = []any{
 	(*HeartbeatResponse)(nil),  // 3: agentrun.node.v1.HeartbeatResponse
 	(*InfoRequest)(nil),        // 4: agentrun.node.v1.InfoRequest
 	(*NodeInfo)(nil),           // 5: agentrun.node.v1.NodeInfo
-	(*Volume)(nil),             // 6: agentrun.node.v1.Volume
-	(*Limits)(nil),             // 7: agentrun.node.v1.Limits
-	(*Spec)(nil),               // 8: agentrun.node.v1.Spec
-	(*BuildRequest)(nil),       // 9: agentrun.node.v1.BuildRequest
-	(*BuildLog)(nil),           // 10: agentrun.node.v1.BuildLog
-	(*ImagesRequest)(nil),      // 11: agentrun.node.v1.ImagesRequest
-	(*ImagesResponse)(nil),     // 12: agentrun.node.v1.ImagesResponse
-	(*DropImageRequest)(nil),   // 13: agentrun.node.v1.DropImageRequest
-	(*DropImageResponse)(nil),  // 14: agentrun.node.v1.DropImageResponse
-	(*Claim)(nil),              // 15: agentrun.node.v1.Claim
-	(*StartRequest)(nil),       // 16: agentrun.node.v1.StartRequest
-	(*Mounted)(nil),            // 17: agentrun.node.v1.Mounted
-	(*Running)(nil),            // 18: agentrun.node.v1.Running
-	(*ClaimRequest)(nil),       // 19: agentrun.node.v1.ClaimRequest
-	(*ClaimResponse)(nil),      // 20: agentrun.node.v1.ClaimResponse
-	(*ForkRequest)(nil),        // 21: agentrun.node.v1.ForkRequest
-	(*ForkResponse)(nil),       // 22: agentrun.node.v1.ForkResponse
-	(*SetNetworkRequest)(nil),  // 23: agentrun.node.v1.SetNetworkRequest
-	(*SetNetworkResponse)(nil), // 24: agentrun.node.v1.SetNetworkResponse
-	(*HibernateRequest)(nil),   // 25: agentrun.node.v1.HibernateRequest
-	(*HibernateResponse)(nil),  // 26: agentrun.node.v1.HibernateResponse
-	(*WakeRequest)(nil),        // 27: agentrun.node.v1.WakeRequest
-	(*EndRequest)(nil),         // 28: agentrun.node.v1.EndRequest
-	(*EndResponse)(nil),        // 29: agentrun.node.v1.EndResponse
-	(*StatusRequest)(nil),      // 30: agentrun.node.v1.StatusRequest
-	(*StatusResponse)(nil),     // 31: agentrun.node.v1.StatusResponse
-	(*SandboxStatus)(nil),      // 32: agentrun.node.v1.SandboxStatus
-	(*UsageRequest)(nil),       // 33: agentrun.node.v1.UsageRequest
-	(*UsageResponse)(nil),      // 34: agentrun.node.v1.UsageResponse
-	(*Size)(nil),               // 35: agentrun.node.v1.Size
-	(*Command)(nil),            // 36: agentrun.node.v1.Command
-	(*ExecInput)(nil),          // 37: agentrun.node.v1.ExecInput
-	(*ExecOutput)(nil),         // 38: agentrun.node.v1.ExecOutput
-	(*CodeStart)(nil),          // 39: agentrun.node.v1.CodeStart
-	(*CodeInput)(nil),          // 40: agentrun.node.v1.CodeInput
-	(*CodeResult)(nil),         // 41: agentrun.node.v1.CodeResult
-	(*CodeOutput)(nil),         // 42: agentrun.node.v1.CodeOutput
-	(*ProcessesRequest)(nil),   // 43: agentrun.node.v1.ProcessesRequest
-	(*RunningCommand)(nil),     // 44: agentrun.node.v1.RunningCommand
-	(*ProcessesResponse)(nil),  // 45: agentrun.node.v1.ProcessesResponse
-	(*SignalRequest)(nil),      // 46: agentrun.node.v1.SignalRequest
-	(*SignalResponse)(nil),     // 47: agentrun.node.v1.SignalResponse
-	(*DialStart)(nil),          // 48: agentrun.node.v1.DialStart
-	(*DialInput)(nil),          // 49: agentrun.node.v1.DialInput
-	(*DialOutput)(nil),         // 50: agentrun.node.v1.DialOutput
-	(*FileRequest)(nil),        // 51: agentrun.node.v1.FileRequest
-	(*FileResponse)(nil),       // 52: agentrun.node.v1.FileResponse
-	(*FileInfo)(nil),           // 53: agentrun.node.v1.FileInfo
-	(*ListRequest)(nil),        // 54: agentrun.node.v1.ListRequest
-	(*ListResponse)(nil),       // 55: agentrun.node.v1.ListResponse
-	(*OpenRequest)(nil),        // 56: agentrun.node.v1.OpenRequest
-	(*OpenResponse)(nil),       // 57: agentrun.node.v1.OpenResponse
-	(*WriteRequest)(nil),       // 58: agentrun.node.v1.WriteRequest
-	(*RemoveRequest)(nil),      // 59: agentrun.node.v1.RemoveRequest
-	(*MoveRequest)(nil),        // 60: agentrun.node.v1.MoveRequest
-	(*WatchRequest)(nil),       // 61: agentrun.node.v1.WatchRequest
-	(*DetailRequest)(nil),      // 62: agentrun.node.v1.DetailRequest
-	(*FileDetail)(nil),         // 63: agentrun.node.v1.FileDetail
-	(*DetailResponse)(nil),     // 64: agentrun.node.v1.DetailResponse
-	(*SetTagsRequest)(nil),     // 65: agentrun.node.v1.SetTagsRequest
-	(*FileEvent)(nil),          // 66: agentrun.node.v1.FileEvent
-	(*CaptureRequest)(nil),     // 67: agentrun.node.v1.CaptureRequest
-	(*SnapshotRequest)(nil),    // 68: agentrun.node.v1.SnapshotRequest
-	(*SnapshotResponse)(nil),   // 69: agentrun.node.v1.SnapshotResponse
-	(*DiffRequest)(nil),        // 70: agentrun.node.v1.DiffRequest
-	(*FileChange)(nil),         // 71: agentrun.node.v1.FileChange
-	(*MergeRequest)(nil),       // 72: agentrun.node.v1.MergeRequest
-	(*MergeResponse)(nil),      // 73: agentrun.node.v1.MergeResponse
-	(*Problem)(nil),            // 74: agentrun.node.v1.Problem
-	nil,                        // 75: agentrun.node.v1.NodeInfo.EnginesEntry
-	nil,                        // 76: agentrun.node.v1.Command.ModesEntry
-	nil,                        // 77: agentrun.node.v1.FileDetail.TagsEntry
-	nil,                        // 78: agentrun.node.v1.SetTagsRequest.TagsEntry
-	nil,                        // 79: agentrun.node.v1.SnapshotResponse.BucketsEntry
+	(*Features)(nil),           // 6: agentrun.node.v1.Features
+	(*Volume)(nil),             // 7: agentrun.node.v1.Volume
+	(*Limits)(nil),             // 8: agentrun.node.v1.Limits
+	(*Spec)(nil),               // 9: agentrun.node.v1.Spec
+	(*BuildRequest)(nil),       // 10: agentrun.node.v1.BuildRequest
+	(*BuildLog)(nil),           // 11: agentrun.node.v1.BuildLog
+	(*ImagesRequest)(nil),      // 12: agentrun.node.v1.ImagesRequest
+	(*ImagesResponse)(nil),     // 13: agentrun.node.v1.ImagesResponse
+	(*DropImageRequest)(nil),   // 14: agentrun.node.v1.DropImageRequest
+	(*DropImageResponse)(nil),  // 15: agentrun.node.v1.DropImageResponse
+	(*Claim)(nil),              // 16: agentrun.node.v1.Claim
+	(*StartRequest)(nil),       // 17: agentrun.node.v1.StartRequest
+	(*Mounted)(nil),            // 18: agentrun.node.v1.Mounted
+	(*Running)(nil),            // 19: agentrun.node.v1.Running
+	(*ClaimRequest)(nil),       // 20: agentrun.node.v1.ClaimRequest
+	(*ClaimResponse)(nil),      // 21: agentrun.node.v1.ClaimResponse
+	(*ForkRequest)(nil),        // 22: agentrun.node.v1.ForkRequest
+	(*ForkResponse)(nil),       // 23: agentrun.node.v1.ForkResponse
+	(*SetNetworkRequest)(nil),  // 24: agentrun.node.v1.SetNetworkRequest
+	(*SetNetworkResponse)(nil), // 25: agentrun.node.v1.SetNetworkResponse
+	(*HibernateRequest)(nil),   // 26: agentrun.node.v1.HibernateRequest
+	(*HibernateResponse)(nil),  // 27: agentrun.node.v1.HibernateResponse
+	(*WakeRequest)(nil),        // 28: agentrun.node.v1.WakeRequest
+	(*EndRequest)(nil),         // 29: agentrun.node.v1.EndRequest
+	(*EndResponse)(nil),        // 30: agentrun.node.v1.EndResponse
+	(*StatusRequest)(nil),      // 31: agentrun.node.v1.StatusRequest
+	(*StatusResponse)(nil),     // 32: agentrun.node.v1.StatusResponse
+	(*SandboxStatus)(nil),      // 33: agentrun.node.v1.SandboxStatus
+	(*UsageRequest)(nil),       // 34: agentrun.node.v1.UsageRequest
+	(*UsageResponse)(nil),      // 35: agentrun.node.v1.UsageResponse
+	(*Size)(nil),               // 36: agentrun.node.v1.Size
+	(*Command)(nil),            // 37: agentrun.node.v1.Command
+	(*ExecInput)(nil),          // 38: agentrun.node.v1.ExecInput
+	(*ExecOutput)(nil),         // 39: agentrun.node.v1.ExecOutput
+	(*CodeStart)(nil),          // 40: agentrun.node.v1.CodeStart
+	(*CodeInput)(nil),          // 41: agentrun.node.v1.CodeInput
+	(*CodeResult)(nil),         // 42: agentrun.node.v1.CodeResult
+	(*CodeOutput)(nil),         // 43: agentrun.node.v1.CodeOutput
+	(*ProcessesRequest)(nil),   // 44: agentrun.node.v1.ProcessesRequest
+	(*RunningCommand)(nil),     // 45: agentrun.node.v1.RunningCommand
+	(*ProcessesResponse)(nil),  // 46: agentrun.node.v1.ProcessesResponse
+	(*SignalRequest)(nil),      // 47: agentrun.node.v1.SignalRequest
+	(*SignalResponse)(nil),     // 48: agentrun.node.v1.SignalResponse
+	(*DialStart)(nil),          // 49: agentrun.node.v1.DialStart
+	(*DialInput)(nil),          // 50: agentrun.node.v1.DialInput
+	(*DialOutput)(nil),         // 51: agentrun.node.v1.DialOutput
+	(*FileRequest)(nil),        // 52: agentrun.node.v1.FileRequest
+	(*FileResponse)(nil),       // 53: agentrun.node.v1.FileResponse
+	(*FileInfo)(nil),           // 54: agentrun.node.v1.FileInfo
+	(*ListRequest)(nil),        // 55: agentrun.node.v1.ListRequest
+	(*ListResponse)(nil),       // 56: agentrun.node.v1.ListResponse
+	(*OpenRequest)(nil),        // 57: agentrun.node.v1.OpenRequest
+	(*OpenResponse)(nil),       // 58: agentrun.node.v1.OpenResponse
+	(*WriteRequest)(nil),       // 59: agentrun.node.v1.WriteRequest
+	(*RemoveRequest)(nil),      // 60: agentrun.node.v1.RemoveRequest
+	(*MoveRequest)(nil),        // 61: agentrun.node.v1.MoveRequest
+	(*WatchRequest)(nil),       // 62: agentrun.node.v1.WatchRequest
+	(*DetailRequest)(nil),      // 63: agentrun.node.v1.DetailRequest
+	(*FileDetail)(nil),         // 64: agentrun.node.v1.FileDetail
+	(*DetailResponse)(nil),     // 65: agentrun.node.v1.DetailResponse
+	(*SetTagsRequest)(nil),     // 66: agentrun.node.v1.SetTagsRequest
+	(*FileEvent)(nil),          // 67: agentrun.node.v1.FileEvent
+	(*CaptureRequest)(nil),     // 68: agentrun.node.v1.CaptureRequest
+	(*SnapshotRequest)(nil),    // 69: agentrun.node.v1.SnapshotRequest
+	(*SnapshotResponse)(nil),   // 70: agentrun.node.v1.SnapshotResponse
+	(*DiffRequest)(nil),        // 71: agentrun.node.v1.DiffRequest
+	(*FileChange)(nil),         // 72: agentrun.node.v1.FileChange
+	(*MergeRequest)(nil),       // 73: agentrun.node.v1.MergeRequest
+	(*MergeResponse)(nil),      // 74: agentrun.node.v1.MergeResponse
+	(*Problem)(nil),            // 75: agentrun.node.v1.Problem
+	nil,                        // 76: agentrun.node.v1.NodeInfo.EnginesEntry
+	nil,                        // 77: agentrun.node.v1.NodeInfo.LacksEntry
+	nil,                        // 78: agentrun.node.v1.Command.ModesEntry
+	nil,                        // 79: agentrun.node.v1.FileDetail.TagsEntry
+	nil,                        // 80: agentrun.node.v1.SetTagsRequest.TagsEntry
+	nil,                        // 81: agentrun.node.v1.SnapshotResponse.BucketsEntry
 }
 var file_agentrun_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: agentrun.node.v1.RegisterRequest.info:type_name -> agentrun.node.v1.NodeInfo
 	5,  // 1: agentrun.node.v1.HeartbeatRequest.info:type_name -> agentrun.node.v1.NodeInfo
-	75, // 2: agentrun.node.v1.NodeInfo.engines:type_name -> agentrun.node.v1.NodeInfo.EnginesEntry
-	6,  // 3: agentrun.node.v1.Spec.volumes:type_name -> agentrun.node.v1.Volume
-	7,  // 4: agentrun.node.v1.Spec.limits:type_name -> agentrun.node.v1.Limits
-	8,  // 5: agentrun.node.v1.BuildRequest.spec:type_name -> agentrun.node.v1.Spec
-	6,  // 6: agentrun.node.v1.Claim.volumes:type_name -> agentrun.node.v1.Volume
-	6,  // 7: agentrun.node.v1.StartRequest.volumes:type_name -> agentrun.node.v1.Volume
-	15, // 8: agentrun.node.v1.StartRequest.claim:type_name -> agentrun.node.v1.Claim
-	6,  // 9: agentrun.node.v1.Mounted.spec:type_name -> agentrun.node.v1.Volume
-	17, // 10: agentrun.node.v1.Running.volumes:type_name -> agentrun.node.v1.Mounted
-	15, // 11: agentrun.node.v1.ClaimRequest.claim:type_name -> agentrun.node.v1.Claim
-	15, // 12: agentrun.node.v1.ForkRequest.claims:type_name -> agentrun.node.v1.Claim
-	18, // 13: agentrun.node.v1.ForkResponse.children:type_name -> agentrun.node.v1.Running
-	15, // 14: agentrun.node.v1.WakeRequest.claim:type_name -> agentrun.node.v1.Claim
-	32, // 15: agentrun.node.v1.StatusResponse.sandboxes:type_name -> agentrun.node.v1.SandboxStatus
-	35, // 16: agentrun.node.v1.Command.tty:type_name -> agentrun.node.v1.Size
-	76, // 17: agentrun.node.v1.Command.modes:type_name -> agentrun.node.v1.Command.ModesEntry
-	36, // 18: agentrun.node.v1.ExecInput.command:type_name -> agentrun.node.v1.Command
-	35, // 19: agentrun.node.v1.ExecInput.resize:type_name -> agentrun.node.v1.Size
-	39, // 20: agentrun.node.v1.CodeInput.start:type_name -> agentrun.node.v1.CodeStart
-	41, // 21: agentrun.node.v1.CodeOutput.result:type_name -> agentrun.node.v1.CodeResult
-	44, // 22: agentrun.node.v1.ProcessesResponse.processes:type_name -> agentrun.node.v1.RunningCommand
-	48, // 23: agentrun.node.v1.DialInput.start:type_name -> agentrun.node.v1.DialStart
-	53, // 24: agentrun.node.v1.ListResponse.files:type_name -> agentrun.node.v1.FileInfo
-	53, // 25: agentrun.node.v1.OpenResponse.info:type_name -> agentrun.node.v1.FileInfo
-	51, // 26: agentrun.node.v1.WriteRequest.file:type_name -> agentrun.node.v1.FileRequest
-	53, // 27: agentrun.node.v1.FileDetail.leads:type_name -> agentrun.node.v1.FileInfo
-	77, // 28: agentrun.node.v1.FileDetail.tags:type_name -> agentrun.node.v1.FileDetail.TagsEntry
-	63, // 29: agentrun.node.v1.DetailResponse.details:type_name -> agentrun.node.v1.FileDetail
-	78, // 30: agentrun.node.v1.SetTagsRequest.tags:type_name -> agentrun.node.v1.SetTagsRequest.TagsEntry
-	79, // 31: agentrun.node.v1.SnapshotResponse.buckets:type_name -> agentrun.node.v1.SnapshotResponse.BucketsEntry
-	4,  // 32: agentrun.node.v1.NodeService.Info:input_type -> agentrun.node.v1.InfoRequest
-	9,  // 33: agentrun.node.v1.NodeService.Build:input_type -> agentrun.node.v1.BuildRequest
-	11, // 34: agentrun.node.v1.NodeService.Images:input_type -> agentrun.node.v1.ImagesRequest
-	13, // 35: agentrun.node.v1.NodeService.DropImage:input_type -> agentrun.node.v1.DropImageRequest
-	16, // 36: agentrun.node.v1.NodeService.Start:input_type -> agentrun.node.v1.StartRequest
-	19, // 37: agentrun.node.v1.NodeService.Claim:input_type -> agentrun.node.v1.ClaimRequest
-	21, // 38: agentrun.node.v1.NodeService.Fork:input_type -> agentrun.node.v1.ForkRequest
-	23, // 39: agentrun.node.v1.NodeService.SetNetwork:input_type -> agentrun.node.v1.SetNetworkRequest
-	25, // 40: agentrun.node.v1.NodeService.Hibernate:input_type -> agentrun.node.v1.HibernateRequest
-	27, // 41: agentrun.node.v1.NodeService.Wake:input_type -> agentrun.node.v1.WakeRequest
-	28, // 42: agentrun.node.v1.NodeService.End:input_type -> agentrun.node.v1.EndRequest
-	30, // 43: agentrun.node.v1.NodeService.Status:input_type -> agentrun.node.v1.StatusRequest
-	33, // 44: agentrun.node.v1.NodeService.Usage:input_type -> agentrun.node.v1.UsageRequest
-	37, // 45: agentrun.node.v1.NodeService.Exec:input_type -> agentrun.node.v1.ExecInput
-	37, // 46: agentrun.node.v1.NodeService.Attach:input_type -> agentrun.node.v1.ExecInput
-	40, // 47: agentrun.node.v1.NodeService.Code:input_type -> agentrun.node.v1.CodeInput
-	43, // 48: agentrun.node.v1.NodeService.Processes:input_type -> agentrun.node.v1.ProcessesRequest
-	46, // 49: agentrun.node.v1.NodeService.Signal:input_type -> agentrun.node.v1.SignalRequest
-	49, // 50: agentrun.node.v1.NodeService.Dial:input_type -> agentrun.node.v1.DialInput
-	51, // 51: agentrun.node.v1.NodeService.Stat:input_type -> agentrun.node.v1.FileRequest
-	54, // 52: agentrun.node.v1.NodeService.List:input_type -> agentrun.node.v1.ListRequest
-	56, // 53: agentrun.node.v1.NodeService.Open:input_type -> agentrun.node.v1.OpenRequest
-	58, // 54: agentrun.node.v1.NodeService.Write:input_type -> agentrun.node.v1.WriteRequest
-	51, // 55: agentrun.node.v1.NodeService.Mkdir:input_type -> agentrun.node.v1.FileRequest
-	59, // 56: agentrun.node.v1.NodeService.Remove:input_type -> agentrun.node.v1.RemoveRequest
-	60, // 57: agentrun.node.v1.NodeService.Move:input_type -> agentrun.node.v1.MoveRequest
-	61, // 58: agentrun.node.v1.NodeService.Watch:input_type -> agentrun.node.v1.WatchRequest
-	62, // 59: agentrun.node.v1.NodeService.Detail:input_type -> agentrun.node.v1.DetailRequest
-	65, // 60: agentrun.node.v1.NodeService.SetTags:input_type -> agentrun.node.v1.SetTagsRequest
-	67, // 61: agentrun.node.v1.NodeService.Capture:input_type -> agentrun.node.v1.CaptureRequest
-	68, // 62: agentrun.node.v1.NodeService.Snapshot:input_type -> agentrun.node.v1.SnapshotRequest
-	70, // 63: agentrun.node.v1.NodeService.Diff:input_type -> agentrun.node.v1.DiffRequest
-	72, // 64: agentrun.node.v1.NodeService.Merge:input_type -> agentrun.node.v1.MergeRequest
-	0,  // 65: agentrun.node.v1.RegistryService.Register:input_type -> agentrun.node.v1.RegisterRequest
-	2,  // 66: agentrun.node.v1.RegistryService.Heartbeat:input_type -> agentrun.node.v1.HeartbeatRequest
-	5,  // 67: agentrun.node.v1.NodeService.Info:output_type -> agentrun.node.v1.NodeInfo
-	10, // 68: agentrun.node.v1.NodeService.Build:output_type -> agentrun.node.v1.BuildLog
-	12, // 69: agentrun.node.v1.NodeService.Images:output_type -> agentrun.node.v1.ImagesResponse
-	14, // 70: agentrun.node.v1.NodeService.DropImage:output_type -> agentrun.node.v1.DropImageResponse
-	18, // 71: agentrun.node.v1.NodeService.Start:output_type -> agentrun.node.v1.Running
-	20, // 72: agentrun.node.v1.NodeService.Claim:output_type -> agentrun.node.v1.ClaimResponse
-	22, // 73: agentrun.node.v1.NodeService.Fork:output_type -> agentrun.node.v1.ForkResponse
-	24, // 74: agentrun.node.v1.NodeService.SetNetwork:output_type -> agentrun.node.v1.SetNetworkResponse
-	26, // 75: agentrun.node.v1.NodeService.Hibernate:output_type -> agentrun.node.v1.HibernateResponse
-	18, // 76: agentrun.node.v1.NodeService.Wake:output_type -> agentrun.node.v1.Running
-	29, // 77: agentrun.node.v1.NodeService.End:output_type -> agentrun.node.v1.EndResponse
-	31, // 78: agentrun.node.v1.NodeService.Status:output_type -> agentrun.node.v1.StatusResponse
-	34, // 79: agentrun.node.v1.NodeService.Usage:output_type -> agentrun.node.v1.UsageResponse
-	38, // 80: agentrun.node.v1.NodeService.Exec:output_type -> agentrun.node.v1.ExecOutput
-	38, // 81: agentrun.node.v1.NodeService.Attach:output_type -> agentrun.node.v1.ExecOutput
-	42, // 82: agentrun.node.v1.NodeService.Code:output_type -> agentrun.node.v1.CodeOutput
-	45, // 83: agentrun.node.v1.NodeService.Processes:output_type -> agentrun.node.v1.ProcessesResponse
-	47, // 84: agentrun.node.v1.NodeService.Signal:output_type -> agentrun.node.v1.SignalResponse
-	50, // 85: agentrun.node.v1.NodeService.Dial:output_type -> agentrun.node.v1.DialOutput
-	53, // 86: agentrun.node.v1.NodeService.Stat:output_type -> agentrun.node.v1.FileInfo
-	55, // 87: agentrun.node.v1.NodeService.List:output_type -> agentrun.node.v1.ListResponse
-	57, // 88: agentrun.node.v1.NodeService.Open:output_type -> agentrun.node.v1.OpenResponse
-	53, // 89: agentrun.node.v1.NodeService.Write:output_type -> agentrun.node.v1.FileInfo
-	52, // 90: agentrun.node.v1.NodeService.Mkdir:output_type -> agentrun.node.v1.FileResponse
-	52, // 91: agentrun.node.v1.NodeService.Remove:output_type -> agentrun.node.v1.FileResponse
-	52, // 92: agentrun.node.v1.NodeService.Move:output_type -> agentrun.node.v1.FileResponse
-	66, // 93: agentrun.node.v1.NodeService.Watch:output_type -> agentrun.node.v1.FileEvent
-	64, // 94: agentrun.node.v1.NodeService.Detail:output_type -> agentrun.node.v1.DetailResponse
-	52, // 95: agentrun.node.v1.NodeService.SetTags:output_type -> agentrun.node.v1.FileResponse
-	69, // 96: agentrun.node.v1.NodeService.Capture:output_type -> agentrun.node.v1.SnapshotResponse
-	69, // 97: agentrun.node.v1.NodeService.Snapshot:output_type -> agentrun.node.v1.SnapshotResponse
-	71, // 98: agentrun.node.v1.NodeService.Diff:output_type -> agentrun.node.v1.FileChange
-	73, // 99: agentrun.node.v1.NodeService.Merge:output_type -> agentrun.node.v1.MergeResponse
-	1,  // 100: agentrun.node.v1.RegistryService.Register:output_type -> agentrun.node.v1.RegisterResponse
-	3,  // 101: agentrun.node.v1.RegistryService.Heartbeat:output_type -> agentrun.node.v1.HeartbeatResponse
-	67, // [67:102] is the sub-list for method output_type
-	32, // [32:67] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	76, // 2: agentrun.node.v1.NodeInfo.engines:type_name -> agentrun.node.v1.NodeInfo.EnginesEntry
+	77, // 3: agentrun.node.v1.NodeInfo.lacks:type_name -> agentrun.node.v1.NodeInfo.LacksEntry
+	7,  // 4: agentrun.node.v1.Spec.volumes:type_name -> agentrun.node.v1.Volume
+	8,  // 5: agentrun.node.v1.Spec.limits:type_name -> agentrun.node.v1.Limits
+	9,  // 6: agentrun.node.v1.BuildRequest.spec:type_name -> agentrun.node.v1.Spec
+	7,  // 7: agentrun.node.v1.Claim.volumes:type_name -> agentrun.node.v1.Volume
+	7,  // 8: agentrun.node.v1.StartRequest.volumes:type_name -> agentrun.node.v1.Volume
+	16, // 9: agentrun.node.v1.StartRequest.claim:type_name -> agentrun.node.v1.Claim
+	7,  // 10: agentrun.node.v1.Mounted.spec:type_name -> agentrun.node.v1.Volume
+	18, // 11: agentrun.node.v1.Running.volumes:type_name -> agentrun.node.v1.Mounted
+	16, // 12: agentrun.node.v1.ClaimRequest.claim:type_name -> agentrun.node.v1.Claim
+	16, // 13: agentrun.node.v1.ForkRequest.claims:type_name -> agentrun.node.v1.Claim
+	19, // 14: agentrun.node.v1.ForkResponse.children:type_name -> agentrun.node.v1.Running
+	16, // 15: agentrun.node.v1.WakeRequest.claim:type_name -> agentrun.node.v1.Claim
+	33, // 16: agentrun.node.v1.StatusResponse.sandboxes:type_name -> agentrun.node.v1.SandboxStatus
+	36, // 17: agentrun.node.v1.Command.tty:type_name -> agentrun.node.v1.Size
+	78, // 18: agentrun.node.v1.Command.modes:type_name -> agentrun.node.v1.Command.ModesEntry
+	37, // 19: agentrun.node.v1.ExecInput.command:type_name -> agentrun.node.v1.Command
+	36, // 20: agentrun.node.v1.ExecInput.resize:type_name -> agentrun.node.v1.Size
+	40, // 21: agentrun.node.v1.CodeInput.start:type_name -> agentrun.node.v1.CodeStart
+	42, // 22: agentrun.node.v1.CodeOutput.result:type_name -> agentrun.node.v1.CodeResult
+	45, // 23: agentrun.node.v1.ProcessesResponse.processes:type_name -> agentrun.node.v1.RunningCommand
+	49, // 24: agentrun.node.v1.DialInput.start:type_name -> agentrun.node.v1.DialStart
+	54, // 25: agentrun.node.v1.ListResponse.files:type_name -> agentrun.node.v1.FileInfo
+	54, // 26: agentrun.node.v1.OpenResponse.info:type_name -> agentrun.node.v1.FileInfo
+	52, // 27: agentrun.node.v1.WriteRequest.file:type_name -> agentrun.node.v1.FileRequest
+	54, // 28: agentrun.node.v1.FileDetail.leads:type_name -> agentrun.node.v1.FileInfo
+	79, // 29: agentrun.node.v1.FileDetail.tags:type_name -> agentrun.node.v1.FileDetail.TagsEntry
+	64, // 30: agentrun.node.v1.DetailResponse.details:type_name -> agentrun.node.v1.FileDetail
+	80, // 31: agentrun.node.v1.SetTagsRequest.tags:type_name -> agentrun.node.v1.SetTagsRequest.TagsEntry
+	81, // 32: agentrun.node.v1.SnapshotResponse.buckets:type_name -> agentrun.node.v1.SnapshotResponse.BucketsEntry
+	6,  // 33: agentrun.node.v1.NodeInfo.LacksEntry.value:type_name -> agentrun.node.v1.Features
+	4,  // 34: agentrun.node.v1.NodeService.Info:input_type -> agentrun.node.v1.InfoRequest
+	10, // 35: agentrun.node.v1.NodeService.Build:input_type -> agentrun.node.v1.BuildRequest
+	12, // 36: agentrun.node.v1.NodeService.Images:input_type -> agentrun.node.v1.ImagesRequest
+	14, // 37: agentrun.node.v1.NodeService.DropImage:input_type -> agentrun.node.v1.DropImageRequest
+	17, // 38: agentrun.node.v1.NodeService.Start:input_type -> agentrun.node.v1.StartRequest
+	20, // 39: agentrun.node.v1.NodeService.Claim:input_type -> agentrun.node.v1.ClaimRequest
+	22, // 40: agentrun.node.v1.NodeService.Fork:input_type -> agentrun.node.v1.ForkRequest
+	24, // 41: agentrun.node.v1.NodeService.SetNetwork:input_type -> agentrun.node.v1.SetNetworkRequest
+	26, // 42: agentrun.node.v1.NodeService.Hibernate:input_type -> agentrun.node.v1.HibernateRequest
+	28, // 43: agentrun.node.v1.NodeService.Wake:input_type -> agentrun.node.v1.WakeRequest
+	29, // 44: agentrun.node.v1.NodeService.End:input_type -> agentrun.node.v1.EndRequest
+	31, // 45: agentrun.node.v1.NodeService.Status:input_type -> agentrun.node.v1.StatusRequest
+	34, // 46: agentrun.node.v1.NodeService.Usage:input_type -> agentrun.node.v1.UsageRequest
+	38, // 47: agentrun.node.v1.NodeService.Exec:input_type -> agentrun.node.v1.ExecInput
+	38, // 48: agentrun.node.v1.NodeService.Attach:input_type -> agentrun.node.v1.ExecInput
+	41, // 49: agentrun.node.v1.NodeService.Code:input_type -> agentrun.node.v1.CodeInput
+	44, // 50: agentrun.node.v1.NodeService.Processes:input_type -> agentrun.node.v1.ProcessesRequest
+	47, // 51: agentrun.node.v1.NodeService.Signal:input_type -> agentrun.node.v1.SignalRequest
+	50, // 52: agentrun.node.v1.NodeService.Dial:input_type -> agentrun.node.v1.DialInput
+	52, // 53: agentrun.node.v1.NodeService.Stat:input_type -> agentrun.node.v1.FileRequest
+	55, // 54: agentrun.node.v1.NodeService.List:input_type -> agentrun.node.v1.ListRequest
+	57, // 55: agentrun.node.v1.NodeService.Open:input_type -> agentrun.node.v1.OpenRequest
+	59, // 56: agentrun.node.v1.NodeService.Write:input_type -> agentrun.node.v1.WriteRequest
+	52, // 57: agentrun.node.v1.NodeService.Mkdir:input_type -> agentrun.node.v1.FileRequest
+	60, // 58: agentrun.node.v1.NodeService.Remove:input_type -> agentrun.node.v1.RemoveRequest
+	61, // 59: agentrun.node.v1.NodeService.Move:input_type -> agentrun.node.v1.MoveRequest
+	62, // 60: agentrun.node.v1.NodeService.Watch:input_type -> agentrun.node.v1.WatchRequest
+	63, // 61: agentrun.node.v1.NodeService.Detail:input_type -> agentrun.node.v1.DetailRequest
+	66, // 62: agentrun.node.v1.NodeService.SetTags:input_type -> agentrun.node.v1.SetTagsRequest
+	68, // 63: agentrun.node.v1.NodeService.Capture:input_type -> agentrun.node.v1.CaptureRequest
+	69, // 64: agentrun.node.v1.NodeService.Snapshot:input_type -> agentrun.node.v1.SnapshotRequest
+	71, // 65: agentrun.node.v1.NodeService.Diff:input_type -> agentrun.node.v1.DiffRequest
+	73, // 66: agentrun.node.v1.NodeService.Merge:input_type -> agentrun.node.v1.MergeRequest
+	0,  // 67: agentrun.node.v1.RegistryService.Register:input_type -> agentrun.node.v1.RegisterRequest
+	2,  // 68: agentrun.node.v1.RegistryService.Heartbeat:input_type -> agentrun.node.v1.HeartbeatRequest
+	5,  // 69: agentrun.node.v1.NodeService.Info:output_type -> agentrun.node.v1.NodeInfo
+	11, // 70: agentrun.node.v1.NodeService.Build:output_type -> agentrun.node.v1.BuildLog
+	13, // 71: agentrun.node.v1.NodeService.Images:output_type -> agentrun.node.v1.ImagesResponse
+	15, // 72: agentrun.node.v1.NodeService.DropImage:output_type -> agentrun.node.v1.DropImageResponse
+	19, // 73: agentrun.node.v1.NodeService.Start:output_type -> agentrun.node.v1.Running
+	21, // 74: agentrun.node.v1.NodeService.Claim:output_type -> agentrun.node.v1.ClaimResponse
+	23, // 75: agentrun.node.v1.NodeService.Fork:output_type -> agentrun.node.v1.ForkResponse
+	25, // 76: agentrun.node.v1.NodeService.SetNetwork:output_type -> agentrun.node.v1.SetNetworkResponse
+	27, // 77: agentrun.node.v1.NodeService.Hibernate:output_type -> agentrun.node.v1.HibernateResponse
+	19, // 78: agentrun.node.v1.NodeService.Wake:output_type -> agentrun.node.v1.Running
+	30, // 79: agentrun.node.v1.NodeService.End:output_type -> agentrun.node.v1.EndResponse
+	32, // 80: agentrun.node.v1.NodeService.Status:output_type -> agentrun.node.v1.StatusResponse
+	35, // 81: agentrun.node.v1.NodeService.Usage:output_type -> agentrun.node.v1.UsageResponse
+	39, // 82: agentrun.node.v1.NodeService.Exec:output_type -> agentrun.node.v1.ExecOutput
+	39, // 83: agentrun.node.v1.NodeService.Attach:output_type -> agentrun.node.v1.ExecOutput
+	43, // 84: agentrun.node.v1.NodeService.Code:output_type -> agentrun.node.v1.CodeOutput
+	46, // 85: agentrun.node.v1.NodeService.Processes:output_type -> agentrun.node.v1.ProcessesResponse
+	48, // 86: agentrun.node.v1.NodeService.Signal:output_type -> agentrun.node.v1.SignalResponse
+	51, // 87: agentrun.node.v1.NodeService.Dial:output_type -> agentrun.node.v1.DialOutput
+	54, // 88: agentrun.node.v1.NodeService.Stat:output_type -> agentrun.node.v1.FileInfo
+	56, // 89: agentrun.node.v1.NodeService.List:output_type -> agentrun.node.v1.ListResponse
+	58, // 90: agentrun.node.v1.NodeService.Open:output_type -> agentrun.node.v1.OpenResponse
+	54, // 91: agentrun.node.v1.NodeService.Write:output_type -> agentrun.node.v1.FileInfo
+	53, // 92: agentrun.node.v1.NodeService.Mkdir:output_type -> agentrun.node.v1.FileResponse
+	53, // 93: agentrun.node.v1.NodeService.Remove:output_type -> agentrun.node.v1.FileResponse
+	53, // 94: agentrun.node.v1.NodeService.Move:output_type -> agentrun.node.v1.FileResponse
+	67, // 95: agentrun.node.v1.NodeService.Watch:output_type -> agentrun.node.v1.FileEvent
+	65, // 96: agentrun.node.v1.NodeService.Detail:output_type -> agentrun.node.v1.DetailResponse
+	53, // 97: agentrun.node.v1.NodeService.SetTags:output_type -> agentrun.node.v1.FileResponse
+	70, // 98: agentrun.node.v1.NodeService.Capture:output_type -> agentrun.node.v1.SnapshotResponse
+	70, // 99: agentrun.node.v1.NodeService.Snapshot:output_type -> agentrun.node.v1.SnapshotResponse
+	72, // 100: agentrun.node.v1.NodeService.Diff:output_type -> agentrun.node.v1.FileChange
+	74, // 101: agentrun.node.v1.NodeService.Merge:output_type -> agentrun.node.v1.MergeResponse
+	1,  // 102: agentrun.node.v1.RegistryService.Register:output_type -> agentrun.node.v1.RegisterResponse
+	3,  // 103: agentrun.node.v1.RegistryService.Heartbeat:output_type -> agentrun.node.v1.HeartbeatResponse
+	69, // [69:104] is the sub-list for method output_type
+	34, // [34:69] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_agentrun_node_v1_node_proto_init() }
@@ -5553,38 +5644,38 @@ func file_agentrun_node_v1_node_proto_init() {
 	if File_agentrun_node_v1_node_proto != nil {
 		return
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[37].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[38].OneofWrappers = []any{
 		(*ExecInput_Command)(nil),
 		(*ExecInput_Stdin)(nil),
 		(*ExecInput_Eof)(nil),
 		(*ExecInput_Signal)(nil),
 		(*ExecInput_Resize)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[38].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[39].OneofWrappers = []any{
 		(*ExecOutput_Pid)(nil),
 		(*ExecOutput_Stdout)(nil),
 		(*ExecOutput_Stderr)(nil),
 		(*ExecOutput_Status)(nil),
 		(*ExecOutput_Window)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[40].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[41].OneofWrappers = []any{
 		(*CodeInput_Start)(nil),
 		(*CodeInput_Stdin)(nil),
 		(*CodeInput_Eof)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[42].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[43].OneofWrappers = []any{
 		(*CodeOutput_Stdout)(nil),
 		(*CodeOutput_Stderr)(nil),
 		(*CodeOutput_Result)(nil),
 		(*CodeOutput_Window)(nil),
 		(*CodeOutput_Rich)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[49].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[50].OneofWrappers = []any{
 		(*DialInput_Start)(nil),
 		(*DialInput_Data)(nil),
 		(*DialInput_Eof)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[50].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[51].OneofWrappers = []any{
 		(*DialOutput_Connected)(nil),
 		(*DialOutput_Data)(nil),
 	}
@@ -5594,7 +5685,7 @@ func file_agentrun_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agentrun_node_v1_node_proto_rawDesc), len(file_agentrun_node_v1_node_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   80,
+			NumMessages:   82,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
