@@ -22,6 +22,7 @@ import (
 
 	"agentrun.dev/errs"
 	"agentrun.dev/guest/wire"
+	"agentrun.dev/vfs"
 )
 
 // Machine is what the agent may do to the machine as a whole.
@@ -44,6 +45,8 @@ type Options struct {
 	Dir  string   // where they start; / when empty, or when it isn't there
 	Env  []string // NAME=VALUE of every command
 	Log  func(format string, a ...any)
+	// Files opens what a tree shows: nil is the root of this process, as it is. The tree closes it if it is an io.Closer.
+	Files func() (vfs.FS, error)
 }
 
 // Agent serves any number of connections. Its methods may be called concurrently.
@@ -60,6 +63,8 @@ type Agent struct {
 	commands map[int]*command
 	ended    []*command // whose end nobody was told of, the oldest first
 	conns    map[net.Conn]struct{}
+	trees    map[uint64]*tree
+	lastTree uint64
 	closed   bool
 	running  sync.WaitGroup
 }
@@ -79,7 +84,7 @@ func New(o Options) *Agent {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
-	a := &Agent{o: o, commands: make(map[int]*command), conns: make(map[net.Conn]struct{})}
+	a := &Agent{o: o, commands: make(map[int]*command), conns: make(map[net.Conn]struct{}), trees: make(map[uint64]*tree)}
 	a.reap = newReaper(o.Init)
 	return a
 }
@@ -175,6 +180,10 @@ func (a *Agent) handle(s *wire.Stream, request []byte) (err error) {
 		return a.thaw(r.Thaw.Token)
 	case r.Renew != nil:
 		return a.renew(*r.Renew)
+	case r.Tree != nil:
+		return a.tree(s)
+	case r.Node != nil:
+		return a.node(s, r.Node)
 	case r.Mount != nil, r.Unmount != nil, r.Shutdown != nil:
 		return a.machine(r)
 	}

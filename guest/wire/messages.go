@@ -24,6 +24,8 @@ type Request struct {
 	Remove   *Path     `json:"remove,omitempty"`   // –
 	Move     *Move     `json:"move,omitempty"`     // –
 	Watch    *Path     `json:"watch,omitempty"`    // an empty message, then Events
+	Tree     *struct{} `json:"tree,omitempty"`     // Tree; it lasts as long as the call
+	Node     *Node     `json:"node,omitempty"`     // see Node
 	Stats    *struct{} `json:"stats,omitempty"`    // Stats
 	Freeze   *Freeze   `json:"freeze,omitempty"`   // –
 	Thaw     *Freeze   `json:"thaw,omitempty"`     // –

@@ -115,10 +115,10 @@ func (h *handle) Close() error {
 	return err
 }
 
-// xattr allows user.* attributes: others mean something to the host.
+// xattr allows user.* attributes: others mean something to the host, unless the files are real.
 func (f *FS) xattr(ino vfs.Ino, name string, do func(path string) error) error {
 	return f.use(ino, func(n *node) error {
-		if !strings.HasPrefix(name, "user.") || n.mode == vfs.ModeSymlink {
+		if !f.opt.Real && !strings.HasPrefix(name, "user.") || n.mode == vfs.ModeSymlink {
 			return syscall.EOPNOTSUPP
 		}
 		return do(n.path())
@@ -161,7 +161,7 @@ func (f *FS) ListXattr(_ context.Context, ino vfs.Ino) (names []string, err erro
 		b := make([]byte, 64<<10)
 		k, err := unix.Listxattr(n.path(), b)
 		for _, name := range strings.Split(string(b[:max(0, k)]), "\x00") {
-			if strings.HasPrefix(name, "user.") {
+			if strings.HasPrefix(name, "user.") || f.opt.Real && name != "" {
 				names = append(names, name)
 			}
 		}

@@ -7,7 +7,8 @@
 // All files appear to belong to one user, whoever owns them on the host; new ones belong to the folder's owner where the
 // host allows it. Device nodes and sockets of the host show in listings but can't be opened (EACCES) or made (EPERM), and
 // set-id bits are never passed to the host. A FIFO is a name only: the sandbox connects those who open it, and the host's
-// own is never opened. Linux only.
+// own is never opened. Where the host is the sandbox itself, as inside a VM (Options.Real), all of that is as the kernel has it; still
+// nothing special can be opened. Linux only.
 package hostfs
 
 import (
@@ -31,6 +32,8 @@ type Options struct {
 	UID, GID uint32 // own everything
 	ReadOnly bool
 	Nodes    int // inodes in use at once, each of which takes a descriptor of the host; 0 is 4,096. Beyond: ENFILE
+	// Real shows owners as they are and passes them to the host, and so it does with set-id bits, device nodes and all extended attributes.
+	Real bool
 }
 
 // FS implements vfs.FS and vfs.Special, and vfs.Xattrs for user.* attributes.
@@ -71,7 +74,7 @@ func New(dir string, o Options) (*FS, error) {
 		return nil, err
 	}
 	f := &FS{opt: o, uid: -1, gid: -1, inos: map[vfs.Ino]*node{}, files: map[file]*node{}}
-	if os.Geteuid() == 0 && (st.Uid != 0 || st.Gid != 0) {
+	if os.Geteuid() == 0 && (st.Uid != 0 || st.Gid != 0) && !o.Real {
 		f.uid, f.gid = int(st.Uid), int(st.Gid)
 	}
 	f.root = &node{ino: vfs.Ino(st.Ino), id: file{st.Dev, st.Ino}, fd: fd, mode: vfs.ModeDir, refs: 1}
@@ -174,7 +177,11 @@ func (f *FS) number(id file) vfs.Ino {
 
 func (f *FS) attr(ino vfs.Ino, st *unix.Stat_t) vfs.Attr {
 	at := func(t unix.Timespec) time.Time { return time.Unix(t.Sec, t.Nsec) }
-	return vfs.Attr{Ino: ino, Mode: vfs.Mode(st.Mode), Nlink: uint32(st.Nlink), UID: f.opt.UID, GID: f.opt.GID, Rdev: st.Rdev,
+	uid, gid := f.opt.UID, f.opt.GID
+	if f.opt.Real {
+		uid, gid = st.Uid, st.Gid
+	}
+	return vfs.Attr{Ino: ino, Mode: vfs.Mode(st.Mode), Nlink: uint32(st.Nlink), UID: uid, GID: gid, Rdev: st.Rdev,
 		Size: st.Size, Blocks: st.Blocks, Atime: at(st.Atim), Mtime: at(st.Mtim), Ctime: at(st.Ctim)}
 }
 
@@ -228,13 +235,39 @@ func (f *FS) GetAttr(_ context.Context, ino vfs.Ino) (a vfs.Attr, err error) {
 }
 
 // hostMode is what of a mode the host gets to see.
-func hostMode(m vfs.Mode) uint32 { return uint32(m & 0o1777) }
+func (f *FS) hostMode(m vfs.Mode) uint32 {
+	if f.opt.Real {
+		return uint32(m & vfs.ModePerm)
+	}
+	return uint32(m & 0o1777)
+}
+
+// chown changes owners, where there are any.
+func (f *FS) chown(n *node, s vfs.SetAttr) error {
+	if !f.opt.Real {
+		if s.UID != nil && *s.UID != f.opt.UID || s.GID != nil && *s.GID != f.opt.GID {
+			return syscall.EPERM
+		}
+		return nil
+	}
+	uid, gid := -1, -1
+	if s.UID != nil {
+		uid = int(*s.UID)
+	}
+	if s.GID != nil {
+		gid = int(*s.GID)
+	}
+	if uid < 0 && gid < 0 {
+		return nil
+	}
+	return unix.Fchownat(n.fd, "", uid, gid, unix.AT_EMPTY_PATH)
+}
 
 // SetAttr implements vfs.FS. Another owner than the one that everything has is EPERM.
 func (f *FS) SetAttr(ctx context.Context, ino vfs.Ino, s vfs.SetAttr) (vfs.Attr, error) {
 	err := f.change(ino, func(n *node) error {
-		if s.UID != nil && *s.UID != f.opt.UID || s.GID != nil && *s.GID != f.opt.GID {
-			return syscall.EPERM
+		if err := f.chown(n, s); err != nil {
+			return err
 		}
 		if s.Size != nil {
 			if n.mode != vfs.ModeRegular {
@@ -245,7 +278,7 @@ func (f *FS) SetAttr(ctx context.Context, ino vfs.Ino, s vfs.SetAttr) (vfs.Attr,
 			}
 		}
 		if s.Mode != nil {
-			if err := unix.Chmod(n.path(), hostMode(*s.Mode)); err != nil {
+			if err := unix.Chmod(n.path(), f.hostMode(*s.Mode)); err != nil {
 				return err
 			}
 		}
@@ -274,8 +307,11 @@ func timespec(t *time.Time, now bool) unix.Timespec {
 	return unix.Timespec{Nsec: unix.UTIME_OMIT}
 }
 
-// own gives a new file to the folder's owner.
-func (f *FS) own(n *node) error {
+// own gives a new file to the folder's owner, or to who makes it.
+func (f *FS) own(n *node, c vfs.Cred) error {
+	if f.opt.Real {
+		return f.chown(n, vfs.SetAttr{UID: &c.UID, GID: &c.GID})
+	}
 	if f.uid < 0 {
 		return nil
 	}
@@ -283,7 +319,7 @@ func (f *FS) own(n *node) error {
 }
 
 // Create implements vfs.FS. The descriptor that made the file serves its first Open, whatever the mode forbids.
-func (f *FS) Create(_ context.Context, dir vfs.Ino, name string, mode vfs.Mode, _ vfs.Cred) (a vfs.Attr, err error) {
+func (f *FS) Create(_ context.Context, dir vfs.Ino, name string, mode vfs.Mode, c vfs.Cred) (a vfs.Attr, err error) {
 	err = f.change(dir, func(d *node) error {
 		fd, err := unix.Openat(d.fd, name, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 		if err != nil {
@@ -300,8 +336,8 @@ func (f *FS) Create(_ context.Context, dir vfs.Ino, name string, mode vfs.Mode, 
 			made.Close()
 			return err
 		}
-		if err = f.own(n); err == nil {
-			err = unix.Fchmod(fd, hostMode(mode)) // the host's umask doesn't count
+		if err = f.own(n, c); err == nil {
+			err = unix.Fchmod(fd, f.hostMode(mode)) // the host's umask doesn't count
 		}
 		a, err = f.again(n, err)
 		f.mu.Lock()
@@ -329,21 +365,21 @@ func (f *FS) again(n *node, err error) (vfs.Attr, error) {
 	return f.attr(n.ino, &st), nil
 }
 
-// Mknod implements vfs.FS: FIFOs can be made, all else is EPERM.
-func (f *FS) Mknod(_ context.Context, dir vfs.Ino, name string, mode vfs.Mode, _ uint64, _ vfs.Cred) (a vfs.Attr, err error) {
+// Mknod implements vfs.FS: FIFOs can be made, all else is EPERM where files aren't real.
+func (f *FS) Mknod(_ context.Context, dir vfs.Ino, name string, mode vfs.Mode, rdev uint64, c vfs.Cred) (a vfs.Attr, err error) {
 	err = f.change(dir, func(d *node) error {
-		if mode&vfs.ModeType != vfs.ModeFIFO {
+		if mode&vfs.ModeType != vfs.ModeFIFO && !f.opt.Real {
 			return syscall.EPERM
 		}
-		if err := unix.Mknodat(d.fd, name, unix.S_IFIFO|0o600, 0); err != nil {
+		if err := unix.Mknodat(d.fd, name, uint32(mode&vfs.ModeType)|0o600, int(rdev)); err != nil {
 			return err
 		}
 		n, _, err := f.find(d, name)
 		if err != nil {
 			return err
 		}
-		if err = f.own(n); err == nil && n.mode == vfs.ModeFIFO {
-			err = unix.Chmod(n.path(), hostMode(mode))
+		if err = f.own(n, c); err == nil && n.mode == mode&vfs.ModeType {
+			err = unix.Chmod(n.path(), f.hostMode(mode))
 		}
 		a, err = f.again(n, err)
 		return err
@@ -352,7 +388,7 @@ func (f *FS) Mknod(_ context.Context, dir vfs.Ino, name string, mode vfs.Mode, _
 }
 
 // Mkdir implements vfs.FS.
-func (f *FS) Mkdir(_ context.Context, dir vfs.Ino, name string, mode vfs.Mode, _ vfs.Cred) (a vfs.Attr, err error) {
+func (f *FS) Mkdir(_ context.Context, dir vfs.Ino, name string, mode vfs.Mode, c vfs.Cred) (a vfs.Attr, err error) {
 	err = f.change(dir, func(d *node) error {
 		if err := unix.Mkdirat(d.fd, name, 0o700); err != nil {
 			return err
@@ -361,8 +397,8 @@ func (f *FS) Mkdir(_ context.Context, dir vfs.Ino, name string, mode vfs.Mode, _
 		if err != nil {
 			return err
 		}
-		if err = f.own(n); err == nil && n.mode.IsDir() {
-			err = unix.Chmod(n.path(), hostMode(mode))
+		if err = f.own(n, c); err == nil && n.mode.IsDir() {
+			err = unix.Chmod(n.path(), f.hostMode(mode))
 		}
 		a, err = f.again(n, err)
 		return err
@@ -371,7 +407,7 @@ func (f *FS) Mkdir(_ context.Context, dir vfs.Ino, name string, mode vfs.Mode, _
 }
 
 // Symlink implements vfs.FS.
-func (f *FS) Symlink(_ context.Context, dir vfs.Ino, name, target string, _ vfs.Cred) (a vfs.Attr, err error) {
+func (f *FS) Symlink(_ context.Context, dir vfs.Ino, name, target string, c vfs.Cred) (a vfs.Attr, err error) {
 	err = f.change(dir, func(d *node) error {
 		if err := unix.Symlinkat(target, d.fd, name); err != nil {
 			return err
@@ -380,7 +416,7 @@ func (f *FS) Symlink(_ context.Context, dir vfs.Ino, name, target string, _ vfs.
 		if err != nil {
 			return err
 		}
-		a, err = f.again(n, f.own(n))
+		a, err = f.again(n, f.own(n, c))
 		return err
 	})
 	return a, err
