@@ -83,7 +83,7 @@ func TestSDKs(t *testing.T) {
 	wait.Wait()
 	open := readOpen(t)
 	for i, c := range clients {
-		t.Run(c.String(), func(t *testing.T) { open.judge(t, c, reports[i]) })
+		t.Run(c.String(), func(t *testing.T) { open.judge(t, c, reports[i], true) })
 	}
 	if *update {
 		open.write(t, reports)
@@ -251,8 +251,8 @@ func (o openSteps) find(c client, step string) (key, why string, ok bool) {
 	return "", "", false
 }
 
-// judge makes each step of a report a subtest, and looks for methods that no step is about.
-func (o openSteps) judge(t *testing.T, c client, r *report) {
+// judge makes each step of a report a subtest and, where all of them ran, looks for methods that no step is about.
+func (o openSteps) judge(t *testing.T, c client, r *report, all bool) {
 	if r == nil || len(r.Steps) == 0 {
 		t.Fatal("no steps")
 	}
@@ -275,6 +275,9 @@ func (o openSteps) judge(t *testing.T, c client, r *report) {
 		})
 	}
 	for _, m := range r.Surface {
+		if !all {
+			break
+		}
 		if _, out := outside(c.language, m); !about[m] && !out && c.name != "python-old" { // of which the table says what wasn't tried
 			t.Errorf("the SDK has a method that no step is about: %s", m)
 		}
