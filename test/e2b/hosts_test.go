@@ -8,12 +8,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"log"
 	"math/big"
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -88,19 +88,8 @@ func frontend(t *testing.T) (*front, string) {
 // to leads what comes to a server, under the name that the client used.
 func (f *front) to(t *testing.T, server string) {
 	t.Helper()
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(discard{}, "", 0), Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(u)
-		r.Out.Host = r.In.Host
-	}}
-	web := &http.Server{Handler: proxy, ErrorLog: log.New(discard{}, "", 0)}
+	proxy := harness.Proxy(t, server, func(r *httputil.ProxyRequest) { r.Out.Host = r.In.Host })
+	web := &http.Server{Handler: proxy, ErrorLog: log.New(io.Discard, "", 0)}
 	go web.Serve(tls.NewListener(f.listener, f.config)) // ends with Close
 	t.Cleanup(func() { web.Close() })
 }
-
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -212,16 +211,10 @@ var inapplicable = map[string]string{
 // key: what stands before the server adds it.
 func TestConformance(t *testing.T) {
 	w := newWorld(t)
-	u, err := url.Parse(w.API)
-	if err != nil {
-		t.Fatal(err)
-	}
-	front := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
-		host := r.In.Host
-		r.SetURL(u)
-		r.Out.Host = host // what the scenarios are about
+	front := httptest.NewServer(harness.Proxy(t, w.API, func(r *httputil.ProxyRequest) {
+		r.Out.Host = r.In.Host // what the scenarios are about
 		r.Out.Header.Set("Authorization", "Bearer "+w.key)
-	}})
+	}))
 	defer front.Close()
 	suite := filepath.Join(modules(t), "@modelcontextprotocol", "conformance", "dist", "index.js")
 	run := func(t *testing.T, args ...string) (string, error) {

@@ -8,8 +8,6 @@ import (
 	"encoding/pem"
 	"encoding/xml"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,11 +49,7 @@ func TestPython(t *testing.T) {
 // behindTLS puts a server behind TLS. It returns where it is and the file of its certificate.
 func behindTLS(t *testing.T, s *harness.Server) (endpoint, ca string) {
 	t.Helper()
-	u, err := url.Parse(s.API)
-	if err != nil {
-		t.Fatal(err)
-	}
-	front := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) }, FlushInterval: -1})
+	front := httptest.NewTLSServer(harness.Proxy(t, s.API, nil))
 	t.Cleanup(front.Close)
 	ca = filepath.Join(t.TempDir(), "ca.pem")
 	b := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})
