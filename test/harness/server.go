@@ -3,12 +3,17 @@ package harness
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -49,6 +54,8 @@ type Server struct {
 
 	t      testing.TB
 	config string // the configuration folder that agentrun leaves its context in
+	ca     string // file of the certificate of a server with TLS
+	client *http.Client
 	cmd    *exec.Cmd
 	output *buffer
 	exited chan struct{} // closed once cmd has ended
@@ -106,17 +113,23 @@ func Start(t testing.TB) *Server {
 }
 
 // StartKind starts a server of a kind over a data folder, which may hold what an earlier one has left. more are further
-// arguments of 'agentrun up'.
+// arguments of 'agentrun up'; with --tls-cert among them, its addresses are https.
 func StartKind(t testing.TB, kind Kind, data string, more ...string) *Server {
 	t.Helper()
 	s := &Server{Kind: kind, Data: data, AccessKey: "AKIAAGENTRUNTEST", SecretKey: "a-secret-of-forty-letters-as-tests-have.", t: t,
-		config: filepath.Join(data, ".config"), output: &buffer{}, exited: make(chan struct{})}
-	s3, ready := freePort(t), ""
-	s.Endpoint = "http://" + s3
+		config: filepath.Join(data, ".config"), client: http.DefaultClient, output: &buffer{}, exited: make(chan struct{})}
+	s3, ready, scheme := freePort(t), "", "http://"
+	if s.ca = option(more, "--tls-cert"); s.ca != "" {
+		scheme, s.client = "https://", trusting(t, s.ca)
+	}
+	s.Endpoint = scheme + s3
 	switch kind {
 	case AgentRun:
-		api := freePort(t)
-		s.API, ready = "http://"+api, "http://"+api+"/readyz"
+		api := option(more, "--listen")
+		if api == "" {
+			api = freePort(t)
+		}
+		s.API, ready = scheme+api, scheme+api+"/readyz"
 		s.cmd = exec.Command(Binary(t), "up", "--data", filepath.Join(data, "store"), "--listen", api, "--s3-listen", s3)
 		s.cmd.Args = append(s.cmd.Args, more...)
 		s.cmd.Env = append(clean(filepath.Join(data, "home"), s.config),
@@ -167,7 +180,7 @@ func (s *Server) await(url string) {
 			s.t.Fatalf("%s ended before it was ready: %v\n%s", s.Kind, s.cmd.ProcessState, s.output)
 		default:
 		}
-		if resp, err := http.Get(url); err == nil {
+		if resp, err := s.client.Get(url); err == nil {
 			resp.Body.Close()
 			// It announces itself once its context is written, which other commands find it by.
 			if resp.StatusCode == http.StatusOK && (s.Kind != AgentRun || strings.Contains(s.Output(), "AgentRun is up")) {
@@ -228,7 +241,10 @@ func (s *Server) Restart() {
 func (s *Server) Output() string { return s.output.String() }
 
 // Host returns host and port of the S3 endpoint.
-func (s *Server) Host() string { return strings.TrimPrefix(s.Endpoint, "http://") }
+func (s *Server) Host() string {
+	_, host, _ := strings.Cut(s.Endpoint, "://")
+	return host
+}
 
 // Get reads a URL of the server's own API.
 func (s *Server) Get(path string) (status int, body string) {
@@ -239,7 +255,7 @@ func (s *Server) Get(path string) (status int, body string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := s.client.Do(req)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -251,15 +267,59 @@ func (s *Server) Get(path string) (status int, body string) {
 	return resp.StatusCode, b.String()
 }
 
-// freePort returns a loopback address that nothing listens on.
-func freePort(t testing.TB) string {
+// option returns the value of an option, or "".
+func option(args []string, name string) string {
+	if i := slices.Index(args, name); i >= 0 && i+1 < len(args) {
+		return args[i+1]
+	}
+	return ""
+}
+
+// trusting returns a client that trusts the certificate in a file.
+func trusting(t testing.TB, file string) *http.Client {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(b)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// given are the ports that freePort has returned.
+var given struct {
+	mu    sync.Mutex
+	ports map[int]bool
+}
+
+// freePort returns a loopback address that nothing listens on. It is none of those that the system gives to connections, on Linux
+// 32768 and above: one of these may be taken before a server comes to listen there.
+func freePort(t testing.TB) string {
+	t.Helper()
+	given.mu.Lock()
+	defer given.mu.Unlock()
+	for range 1000 {
+		port := 20000 + rand.IntN(12000)
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		if given.ports[port] {
+			continue
+		}
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue
+		}
+		l.Close()
+		if given.ports == nil {
+			given.ports = map[int]bool{}
+		}
+		given.ports[port] = true
+		return addr
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 func port(addr string) string {
