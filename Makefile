@@ -57,7 +57,8 @@ docs: build setup ## what the documents print is run, what they name is looked f
 
 vm: ## microVMs with stock kernels, in a machine that QEMU emulates with its virtualization
 	test/setup.sh qemu kernels
-	test/run.sh vm ./test/vm
+	@no=; test/setup.sh debian-python || { no=1; echo "vm: NOT TESTED HERE: what needs a Debian with Python"; }; \
+		AGENTRUN_NO_DEBIAN=$$no test/run.sh vm ./test/vm
 
 posix: ## write docs/posix.md, the conformance to POSIX, from its tests
 	go test ./test/posix -update
@@ -84,6 +85,7 @@ bench: build ## the measurements of SPECIFICATION.md
 	test/bench/run.sh
 
 soak: build setup ## what takes long: every fuzzer, crash loops, load (SOAK_MINUTES each, 10 unless told)
+	test/setup.sh qemu kernels debian-python
 	test/soak.sh
 
 clean: ## remove what was built here; the cache of tools stays

@@ -32,6 +32,7 @@ type Program struct {
 	Args  []string          // after the program's name
 	Env   []string          // NAME=VALUE, beside PATH, HOME and TMPDIR
 	Files map[string]string // path in the bench → file of this machine
+	Disks []string          // files of this machine that the bench reads as /dev/vda, /dev/vdb…
 	// Memory is in MiB, 2048 unless told. CPUs is 1 unless told: with two, one run in five of nested guests ends in a reset, a
 	// triple fault or never, as QEMU's emulation isn't always right there; with one none did, and none was slower.
 	Memory, CPUs int
@@ -112,12 +113,17 @@ func (p *Program) attempt(t testing.TB, archive, dir string) (*Result, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), orElse(p.Timeout, 4*time.Minute))
 	defer cancel()
 	console, status := filepath.Join(dir, "console"), filepath.Join(dir, "status")
-	cmd := exec.CommandContext(ctx, harness.Tool(t, "qemu-system-x86_64"),
+	args := []string{
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "EPYC,+svm,+npt", "-m", strconv.Itoa(orElse(p.Memory, 2048)),
 		"-smp", strconv.Itoa(orElse(p.CPUs, 1)), "-nodefaults", "-display", "none", "-no-reboot",
-		"-serial", "file:"+console, "-serial", "stdio", "-serial", "file:"+status,
+		"-serial", "file:" + console, "-serial", "stdio", "-serial", "file:" + status,
 		"-device", "virtio-rng-pci",
-		"-kernel", harness.Tool(t, "kernel-bench"), "-initrd", archive, "-append", "console=ttyS0 panic=-1 loglevel=5 random.trust_cpu=on")
+		"-kernel", harness.Tool(t, "kernel-bench"), "-initrd", archive, "-append", "console=ttyS0 panic=-1 loglevel=5 random.trust_cpu=on",
+	}
+	for i, disk := range p.Disks {
+		args = append(args, "-drive", fmt.Sprintf("if=none,id=disk%d,format=raw,readonly=on,file=%s", i, disk), "-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d", i))
+	}
+	cmd := exec.CommandContext(ctx, harness.Tool(t, "qemu-system-x86_64"), args...)
 	var output, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &stderr
 	cmd.WaitDelay = 5 * time.Second
@@ -170,6 +176,9 @@ func (p *Program) archive(t testing.TB, file string) error {
 	names := append([]string{"virtio_pci", "virtio_rng"}, p.Modules...)
 	if !p.NoKVM {
 		names = append(names, "irqbypass", "ccp", "kvm", "kvm_amd")
+	}
+	if len(p.Disks) > 0 {
+		names = append(names, "virtio_blk")
 	}
 	modules, err := initramfs.Modules(filepath.Join(filepath.Dir(harness.Tool(t, "kernel-bench")), "modules"), names...)
 	if err != nil {

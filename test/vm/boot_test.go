@@ -38,6 +38,7 @@ func initrd(t *testing.T, script string, modules ...string) string {
 // TestBootStock boots Debian's cloud kernel in our VMM: its init runs, sees the vCPUs and memory that there are, and
 // switches the machine off.
 func TestBootStock(t *testing.T) {
+	t.Parallel()
 	r := Run(t, Program{
 		Path: Build(t, "agentrun.dev/test/vm/boot", false),
 		Args: []string{"-initrd", "/initrd", "-cpus", "2", "-append", "console=ttyS0 panic=-1 " + os.Getenv("BENCH_APPEND")},
@@ -59,6 +60,7 @@ $bb poweroff -f
 // TestForkStock boots the same kernel with devices on our bus, waits until its init is in the middle of its work, forks it
 // three times and once more through a file: everybody goes on from there with what it had, and is told who it is.
 func TestForkStock(t *testing.T) {
+	t.Parallel()
 	disk := filepath.Join(t.TempDir(), "disk")
 	if err := os.WriteFile(disk, append([]byte("what is on the disk\n"), make([]byte, 1<<20)...), 0o600); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 // TestDevices lets Debian's cloud kernel drive every virtio device of ours: console, entropy, disks, a network card, files of a
 // filesystem of package vfs, sockets, which the agent uses; then the machine is forked with all of them.
 func TestDevices(t *testing.T) {
+	t.Parallel()
 	archive := guestArchive(t, machine.Config{Hostname: "parent", User: "user", Dir: "/workspace", Lower: []wire.Mount{{Type: "erofs", Source: "/dev/vda"}}},
 		"virtio_mmio", "vmw_vsock_virtio_transport", "virtio_rng", "virtio_blk", "virtio_console", "virtio_net", "virtiofs", "erofs", "overlay")
 	r := Run(t, Program{

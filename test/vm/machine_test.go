@@ -204,6 +204,7 @@ func sh(script string) guest.Cmd { return guest.Cmd{Args: []string{"sh", "-c", s
 
 // TestMachine boots the stock cloud kernel with the agent as its first process: what can only be tried where one may do anything.
 func TestMachine(t *testing.T) {
+	t.Parallel()
 	e := emulate(t)
 	root := func(script string) guest.Cmd { c := sh(script); c.User = "root"; return c }
 	t.Run("root", func(t *testing.T) {
@@ -356,6 +357,7 @@ func (e *emulated) renew(t *testing.T) {
 
 // TestMicro boots the stock cloud kernel with the agent in our own VMM, and forks it while a shell with state runs in it.
 func TestMicro(t *testing.T) {
+	t.Parallel()
 	archive := guestArchive(t, machine.Config{Hostname: "parent", User: "user", Dir: "/workspace", Lower: []wire.Mount{{Type: "erofs", Source: "/dev/vda"}}},
 		"virtio_mmio", "vmw_vsock_virtio_transport", "virtio_rng", "virtio_blk", "erofs", "overlay")
 	r := Run(t, Program{

@@ -7,6 +7,7 @@ import (
 
 // TestBench shows that the bench is one: /dev/kvm runs a guest's instructions, output and exit status come out.
 func TestBench(t *testing.T) {
+	t.Parallel()
 	r := Run(t, Program{Path: Build(t, "agentrun.dev/test/vm/kvmprobe", false)})
 	t.Logf("kernel up in %v, all in %v", r.Booted, r.Took)
 	want := "KVM API version 12\nthe guest wrote '!'\nthe guest halted\n"
@@ -17,6 +18,7 @@ func TestBench(t *testing.T) {
 
 // TestBenchWithoutKVM shows that a program's failure is told from the bench's.
 func TestBenchWithoutKVM(t *testing.T) {
+	t.Parallel()
 	r := Run(t, Program{Path: Build(t, "agentrun.dev/test/vm/kvmprobe", false), NoKVM: true})
 	if r.Status != 1 || !bytes.Contains(r.Output, []byte("/dev/kvm")) {
 		t.Errorf("status %d, output %q", r.Status, r.Output)
