@@ -244,6 +244,7 @@ type SandboxSnapshot struct {
 	Sandbox  string            `json:"sandbox"`
 	Template string            `json:"template,omitempty"`
 	Version  int               `json:"version,omitempty"`
+	Engine   string            `json:"engine,omitempty"` // of the sandbox; what is made of its memory is of the same
 	Owner    string            `json:"owner,omitempty"`
 	Memory   bool              `json:"memory,omitempty"`
 	Buckets  map[string]string `json:"buckets"`
@@ -369,6 +370,7 @@ const (
 	EventForked     = "forked"
 	EventExpiring   = "expiring" // the lease ends within a minute
 	EventHibernated = "hibernated"
+	EventAwake      = "awake" // it was to hibernate and couldn't: it runs on, and that is tried again later
 	EventResumed    = "resumed"
 	EventEnded      = "ended"
 	EventFailed     = "failed"

@@ -18,8 +18,10 @@ const (
 
 // TemplateSpec says what a sandbox looks like.
 type TemplateSpec struct {
-	Engine    string            `json:"engine,omitempty"`   // "" is userspace
-	Image     string            `json:"image,omitempty"`    // a name of the catalogue, such as python:3.12-slim, or "bucket:NAME[@SNAPSHOT]"; "" is the engine's own userland
+	Engine string `json:"engine,omitempty"` // "" is userspace
+	// Image is what the root is made of. With userspace: a name of the catalogue, such as python:3.12-slim, or "bucket:NAME[@SNAPSHOT]"; ""
+	// is its own userland. With microvm: an OCI image, by its name in a registry; "" is the node's default.
+	Image     string            `json:"image,omitempty"`
 	Init      []string          `json:"init,omitempty"`     // shell lines, run once when the template is built, in order; the first that fails fails the build
 	Language  string            `json:"language,omitempty"` // what exec takes text for if it parses as that; "" is the image's own, else shell
 	Dir       string            `json:"dir,omitempty"`      // where commands start; "" is /workspace

@@ -27,6 +27,9 @@ type box struct {
 	until    time.Duration // when it is ended for its age, or its sleep; 0: never
 	warned   bool
 	retry    time.Duration // not before: an end or hibernation failed
+	awake    int           // hibernations that failed, one after another
+	why      string        // the last one did
+	nap      time.Duration // not before: the next one
 	took     [2]float64    // seconds: activation, record
 	meter    meter
 	samples  samples

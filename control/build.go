@@ -143,7 +143,7 @@ func (c *Control) runBuilds(ctx context.Context) {
 // build builds a version and records what came of it.
 func (c *Control) build(ctx context.Context, v *api.Template) {
 	image, k := imageOf(v.Name, v.Version), versionKey(v.Name, v.Version)
-	p, err := c.place(placing{engine: v.Spec.Engine})
+	p, err := c.place(placing{engine: v.Spec.Engine, needs: needsOf(&v.Spec)})
 	if errs.Is(err, errs.Unsupported) {
 		c.built(ctx, v, nil, err)
 		return
@@ -174,7 +174,7 @@ func (c *Control) build(ctx context.Context, v *api.Template) {
 	if err != nil && ctx.Err() != nil {
 		return // the service ends, or the template was deleted
 	}
-	if err != nil && !errs.Is(err, errs.Invalid) && !errs.Is(err, errs.NotFound) && c.builds.again(image, c.clock.since()) {
+	if err != nil && !errs.Is(err, errs.Invalid) && !errs.Is(err, errs.NotFound) && !errs.Is(err, errs.Unsupported) && c.builds.again(image, c.clock.since()) {
 		c.o.Log.Warn("build failed, will be tried again", "image", image, "err", err)
 		return
 	}
@@ -189,7 +189,11 @@ func (c *Control) built(ctx context.Context, v *api.Template, p *peer, err error
 	t := new(txn)
 	e := api.Event{Kind: api.EventBuilt, Template: v.Name, Owner: v.Owner, Text: fmt.Sprintf("version %d is ready", v.Version)}
 	if err != nil {
-		done.State, done.Error, e.Text = api.BuildFailed, cut(err.Error(), 4096), fmt.Sprintf("version %d failed: %s", v.Version, cut(err.Error(), 500))
+		text := err.Error()
+		if hint := errs.HintOf(err); hint != "" {
+			text += " (" + hint + ")"
+		}
+		done.State, done.Error, e.Text = api.BuildFailed, cut(text, 4096), fmt.Sprintf("version %d failed: %s", v.Version, cut(err.Error(), 500))
 		e.Data = map[string]string{"error": cut(err.Error(), 500)}
 	} else {
 		done.State, done.Progress, e.Node = api.BuildReady, 1, p.name

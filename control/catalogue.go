@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -37,8 +38,8 @@ const bucketImage = "bucket:"
 // resolve says what an image's name stands for.
 func (c *Control) resolve(ctx context.Context, who *access.Caller, s *api.TemplateSpec) (*catalogued, error) {
 	const op = "find image"
-	if s.Engine != "" && s.Engine != api.Userspace {
-		return &catalogued{}, nil // the engine itself knows its images
+	if !userspaceEngine(s.Engine) {
+		return ociImage(op, s)
 	}
 	if s.Image == "" {
 		return &catalogued{}, nil
@@ -49,12 +50,7 @@ func (c *Control) resolve(ctx context.Context, who *access.Caller, s *api.Templa
 		}
 		return &catalogued{}, c.mayUseBucket(ctx, who, ref)
 	}
-	ref := s.Image
-	for _, prefix := range []string{"docker.io/", "library/"} {
-		ref = strings.TrimPrefix(ref, prefix)
-	}
-	ref, _, _ = strings.Cut(ref, "@")
-	family, tag, _ := strings.Cut(ref, ":")
+	family, tag := familyOf(s.Image)
 	list := catalogue()
 	i := slices.IndexFunc(list, func(k catalogued) bool { return k.name == family })
 	if i < 0 || strings.ContainsAny(tag, "/ \n") {
@@ -68,6 +64,37 @@ func (c *Control) resolve(ctx context.Context, who *access.Caller, s *api.Templa
 	found := list[i]
 	found.note = "image " + s.Image + " stands for the userspace engine's userland: " + found.note
 	return &found, nil
+}
+
+// familyOf is the name of an image in its registry, where that is Docker's, and its tag.
+func familyOf(image string) (family, tag string) {
+	for _, prefix := range []string{"docker.io/", "library/"} {
+		image = strings.TrimPrefix(image, prefix)
+	}
+	image, _, _ = strings.Cut(image, "@")
+	family, tag, _ = strings.Cut(image, ":")
+	return family, tag
+}
+
+// maxImage is how many bytes the name of an OCI image has at most.
+const maxImage = 512
+
+// ociImage is the image of an engine whose roots are images: which of them there are, its nodes know. Of those that are known for a language, that
+// is the sandboxes'.
+func ociImage(op string, s *api.TemplateSpec) (*catalogued, error) {
+	if strings.HasPrefix(s.Image, bucketImage) {
+		return nil, invalid(op, short(s.Image), "a bucket is the root of userspace sandboxes only; those of %s are made of OCI images, such as python:3.12-slim", s.Engine)
+	}
+	if len(s.Image) > maxImage || strings.ContainsFunc(s.Image, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return nil, invalid(op, short(s.Image), "an image's name has at most %d bytes, and no spaces", maxImage)
+	}
+	family, _ := familyOf(s.Image)
+	for _, k := range catalogue() {
+		if k.name == family {
+			return &catalogued{language: k.language}, nil
+		}
+	}
+	return &catalogued{}, nil
 }
 
 // mayUseBucket asks whether the caller may build on a bucket (NAME or NAME@SNAPSHOT) and whether there is one.
@@ -94,7 +121,9 @@ func (c *Control) plan(t *api.Template) node.Build {
 	s := &t.Spec
 	spec := node.Spec{Dir: s.Dir, Env: environ(s.Env), Limits: engine.Limits{Memory: s.Resources.Memory, Processes: s.Resources.Processes, Written: s.Resources.Disk}}
 	atWork := false
-	if ref, ok := strings.CutPrefix(s.Image, bucketImage); ok {
+	if !userspaceEngine(s.Engine) {
+		spec.Engine, spec.Image, spec.Limits.VCPUs = s.Engine, s.Image, int(math.Ceil(s.Resources.CPU))
+	} else if ref, ok := strings.CutPrefix(s.Image, bucketImage); ok {
 		spec.Volumes = append(spec.Volumes, volume.Spec{Name: "root", Path: "/", Base: ref, Policy: volume.Snapshot})
 		atWork = true // the bucket brings its own
 	}

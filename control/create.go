@@ -369,7 +369,7 @@ func (c *Control) startNew(ctx context.Context, o *order) (*box, error) {
 	}
 	r.State, r.Start = api.StateStarting, o.volumes
 	if o.from != nil {
-		r.From = o.from.ID
+		r.From, r.Engine = o.from.ID, o.from.engine()
 	}
 	identity := c.identity(ctx, r, o.env)
 	b, err := c.startRecord(ctx, r, node.Start{Volumes: r.Start, Claim: &identity}, func(t *txn) { o.settle(t, r) })
@@ -434,6 +434,9 @@ func (c *Control) startRecord(ctx context.Context, r *record, s node.Start, also
 // placeRecord chooses the node of a sandbox that is to start: one that has its image then.
 func (c *Control) placeRecord(ctx context.Context, r *record) (*peer, error) {
 	n := placing{image: r.Image, engine: r.Engine}
+	if v := c.versions.get(versionKey(r.Template, r.Version)); v != nil {
+		n.needs = needsOf(&v.Spec)
+	}
 	if r.From != "" {
 		from := c.snapshots.get(r.From)
 		if from == nil || from.Gone {

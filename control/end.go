@@ -12,6 +12,9 @@ import (
 // retryAfter is how long an end or a hibernation that failed is put off.
 const retryAfter = 30 * time.Second
 
+// retryMost is how long at most a hibernation is put off that failed again and again, each time for twice as long.
+const retryMost = time.Hour
+
 // EndSandbox ends a sandbox, whoever uses it. One that has ended already is fine.
 func (c *Control) EndSandbox(ctx context.Context, who *access.Caller, id string) (*api.Sandbox, error) {
 	const op = "end sandbox"
@@ -165,6 +168,23 @@ func (b *box) putOff(until time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.retry = until
+}
+
+// stays notes that a hibernation failed, puts the next one off, and tells whether the reason is another than before.
+func (b *box) stays(now time.Duration, why string) (news bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.awake++
+	news = b.awake == 1 || b.why != why
+	b.why, b.nap = why, now+min(retryAfter<<min(b.awake-1, 10), retryMost)
+	return news
+}
+
+// slept notes that one worked.
+func (b *box) slept() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.awake, b.why, b.nap = 0, "", 0
 }
 
 // find finds a sandbox by its id, or its name, or the id of one that it was promoted over, and asks whether the caller may do something

@@ -143,6 +143,9 @@ func (b *box) due(now time.Duration) (d due) {
 	if now < b.retry {
 		d.expired, d.aged = false, false
 	}
+	if now < b.nap && r.Lease.OnExpiry != api.End {
+		d.expired = false
+	}
 	return d
 }
 

@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"path"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"agentrun.dev/access"
 	"agentrun.dev/api"
+	"agentrun.dev/engine"
 	"agentrun.dev/errs"
 	"agentrun.dev/node"
 )
@@ -173,6 +176,7 @@ func (c *Control) hostOf(op string, r *record) (*peer, error) {
 type placing struct {
 	image  string // "": none yet
 	engine string
+	needs  []engine.Feature
 	count  int // of sandboxes; 0 is 1
 	not    map[string]bool
 	on     string // only there: the image can't be had elsewhere
@@ -186,7 +190,8 @@ func (c *Control) place(n placing) (*peer, error) {
 	const op = "place sandbox"
 	var best *peer
 	var bestScore float64
-	full, engineWhy := false, ""
+	full, name := false, cmp.Or(n.engine, api.Userspace)
+	var why []string
 	all := c.allPeers()
 	for _, p := range all {
 		rec := c.nodes.get(p.name)
@@ -196,9 +201,8 @@ func (c *Control) place(n placing) (*peer, error) {
 		if !up || rec == nil || rec.Draining && n.on == "" || n.not[p.name] || n.on != "" && n.on != p.name {
 			continue
 		}
-		engine := cmp.Or(n.engine, api.Userspace)
-		if why, ok := info.Engines[engine]; !ok || why != "" {
-			engineWhy = cmp.Or(why, "no node has it")
+		if w := unfit(&info, name, n.needs); w != "" {
+			why = append(why, "node "+p.name+": "+w)
 			continue
 		}
 		c.index.mu.RLock()
@@ -222,14 +226,75 @@ func (c *Control) place(n placing) (*peer, error) {
 		return best, nil
 	case full:
 		return nil, errs.Msg(errs.Limit, op, "", "every node has as many sandboxes as it may").WithHint("end those that aren't needed any more")
-	case engineWhy != "":
-		return nil, errs.Msg(errs.Unsupported, op, cmp.Or(n.engine, api.Userspace), "this engine doesn't work here: "+engineWhy)
+	case len(why) > 0:
+		if len(why) > 3 {
+			why = append(why[:3], "…")
+		}
+		err := errs.Msg(errs.Unsupported, op, name, "no node runs sandboxes of this engine as asked for: "+strings.Join(why, "; "))
+		return nil, err.WithHint("'agentrun doctor', on a node's host, says what is missing there and how to get it")
 	case len(all) == 0:
 		return nil, errs.Msg(errs.Unavailable, op, "", "no node has joined")
 	case n.on != "":
 		return nil, errs.Msg(errs.Unavailable, op, n.on, "the node that has the snapshot's memory isn't there now")
 	}
 	return nil, errs.Msg(errs.Unavailable, op, "", "no node is ready")
+}
+
+// unfit says why a node can't run sandboxes of an engine with all that they need; "" if it can.
+func unfit(i *node.Info, name string, needs []engine.Feature) string {
+	why, ok := i.Engines[name]
+	if !ok {
+		return "it hasn't got it"
+	}
+	for _, f := range needs {
+		if why == "" && slices.Contains(i.Lacks[name], string(f)) {
+			why = lacking(f)
+		}
+	}
+	return why
+}
+
+// lacking words that an engine hasn't got a feature.
+func lacking(f engine.Feature) string {
+	switch f {
+	case engine.Network:
+		return "sandboxes of this engine have no network, and the template allows connections"
+	case engine.Images:
+		return "sandboxes of this engine aren't made of images"
+	case engine.Roots:
+		return "the root of a sandbox of this engine is its image, and no volume"
+	}
+	return "this engine lacks " + string(f)
+}
+
+// needsOf is what a template asks of its engine that not every engine gives.
+func needsOf(s *api.TemplateSpec) (needs []engine.Feature) {
+	if userspaceEngine(s.Engine) {
+		return nil
+	}
+	if s.Image != "" {
+		needs = append(needs, engine.Images)
+	}
+	if s.Network.Egress == "allow" || len(s.Network.Allow) > 0 {
+		needs = append(needs, engine.Network)
+	}
+	if slices.ContainsFunc(s.Volumes, func(v api.Volume) bool { return path.Clean(v.Path) == "/" }) {
+		needs = append(needs, engine.Roots)
+	}
+	return needs
+}
+
+func userspaceEngine(name string) bool { return name == "" || name == api.Userspace }
+
+// servable refuses a template whose engine works on no node that is there, or can't give what it asks for.
+func (c *Control) servable(op, name string, s *api.TemplateSpec) error {
+	if userspaceEngine(s.Engine) {
+		return nil
+	}
+	if _, err := c.place(placing{engine: s.Engine, needs: needsOf(s)}); errs.Is(err, errs.Unsupported) {
+		return errs.New(errs.Unsupported, op, name, err).WithHint(errs.HintOf(err))
+	}
+	return nil // there may be a node later
 }
 
 // Nodes lists all nodes by name.

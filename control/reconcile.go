@@ -154,7 +154,10 @@ func (c *Control) do(ctx context.Context, p *peer, b *box, a action) error {
 		_, err = p.host.Wake(hctx, b.id, r.Epoch, identity)
 		return err
 	case doHibernate:
-		return hostHibernate(hctx, p, r)
+		if err := hostHibernate(hctx, p, r); err != nil {
+			return c.stayAwake(ctx, b, err)
+		}
+		return nil
 	case doEnd:
 		if err := p.host.End(hctx, b.id); err != nil && !errs.Is(err, errs.NotFound) {
 			return err

@@ -102,10 +102,13 @@ func (c *Control) stayAwake(ctx context.Context, b *box, cause error) error {
 	n := b.rec.Load().clone()
 	n.Forced = false
 	n.State, n.Reason = api.StateRunning, cut("it couldn't hibernate: "+cause.Error(), 1024)
-	if err := c.record(ctx, b, n); err != nil {
+	var events []string
+	if b.stays(c.clock.since(), cause.Error()) {
+		events = []string{api.EventAwake}
+	}
+	if err := c.record(ctx, b, n, events...); err != nil {
 		return err
 	}
-	b.putOff(c.clock.since() + retryAfter)
 	b.open()
 	return cause
 }
@@ -121,6 +124,7 @@ func (c *Control) asleep(ctx context.Context, b *box) error {
 	if err := c.commit(ctx, t); err != nil {
 		return err
 	}
+	b.slept()
 	c.setTimers(b, n, false)
 	return nil
 }

@@ -32,6 +32,16 @@ func (n *snapshot) volume(path string) string {
 	return cmp.Or(strings.ReplaceAll(strings.Trim(path, "/"), "/", "-"), "root")
 }
 
+// engine is that of the sandbox. Records of before there were several don't name it.
+func (n *snapshot) engine() string { return cmp.Or(n.Engine, api.Userspace) }
+
+// shown is the snapshot as callers see it.
+func (n *snapshot) shown() api.SandboxSnapshot {
+	out := n.SandboxSnapshot
+	out.Engine = n.engine()
+	return out
+}
+
 func snapshotPrefix(id string) string { return "snap-" + id }
 
 // maxSnapshots bounds the snapshots with memory that a principal has: each holds as much of its node's disk.
@@ -78,7 +88,7 @@ func (c *Control) TakeSnapshot(ctx context.Context, who *access.Caller, id strin
 	defer b.leave()
 	r := b.rec.Load()
 	n := &snapshot{Node: r.Node, Pending: true, Names: map[string]string{}, SandboxSnapshot: api.SandboxSnapshot{ID: newID(), Name: s.Name, Sandbox: r.ID,
-		Template: r.Template, Version: r.Version, Owner: owner, Buckets: map[string]string{}, Created: c.clock.now(), Memory: s.Memory}}
+		Template: r.Template, Version: r.Version, Engine: r.Engine, Owner: owner, Buckets: map[string]string{}, Created: c.clock.now(), Memory: s.Memory}}
 	if s.Memory {
 		n.Image = snapshotPrefix(n.ID)
 	}
@@ -149,7 +159,8 @@ func (c *Control) Snapshot(ctx context.Context, who *access.Caller, id string) (
 	if err != nil {
 		return nil, err
 	}
-	return &n.SandboxSnapshot, nil
+	out := n.shown()
+	return &out, nil
 }
 
 // Snapshots lists snapshots, oldest first; those of a sandbox where one is named, also one that has ended.
@@ -174,7 +185,7 @@ func (c *Control) Snapshots(ctx context.Context, who *access.Caller, sandbox str
 	}
 	out := &api.SandboxSnapshots{Snapshots: []api.SandboxSnapshot{}, Next: next}
 	for _, n := range page {
-		out.Snapshots = append(out.Snapshots, n.SandboxSnapshot)
+		out.Snapshots = append(out.Snapshots, n.shown())
 	}
 	return out, nil
 }

@@ -127,6 +127,9 @@ func (c *Control) addVersion(ctx context.Context, op, name, owner string, spec a
 			return last, true, c.commit(ctx, t)
 		}
 	}
+	if err := c.servable(op, name, &spec); err != nil {
+		return nil, false, err
+	}
 	next.Latest++
 	v := &api.Template{Name: name, Version: next.Latest, Spec: spec, State: api.BuildQueued, Owner: next.Owner, Created: c.clock.now()}
 	if note != "" {

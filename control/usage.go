@@ -346,15 +346,16 @@ func (c *Control) PrincipalUsage(ctx context.Context, who *access.Caller, name s
 	if err := c.allow(ctx, who, access.UsageGet, access.Thing{Kind: "usage", ID: name, Owner: name}); err != nil {
 		return nil, err
 	}
-	chain, err := c.chain(ctx, name)
-	if err != nil {
+	chain, err := c.o.Keys.Chain(ctx, name)
+	if err != nil && !errs.Is(err, errs.NotFound) {
 		return nil, err
 	}
 	out := &api.PrincipalUsage{Principal: name, Usage: c.spent(ctx, name), Running: c.runningOf(ctx, name)}
 	if len(chain) > 0 {
 		out.Budget = chain[0].Budget
 	}
-	if out.Usage.Sandboxes == 0 && c.totals.get(name) == nil && len(chain) == 0 {
+	// Who was deleted may have used something; the root key is nobody's that is recorded.
+	if len(chain) == 0 && out.Usage.Sandboxes == 0 && c.totals.get(name) == nil && name != ownerOf(who) {
 		return nil, errs.Msg(errs.NotFound, op, short(name), "there is no principal of this name")
 	}
 	return out, nil

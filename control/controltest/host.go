@@ -62,6 +62,25 @@ func New(name string, most int) *Host {
 		info: node.Info{Name: name, Version: "test", Engines: map[string]string{api.Userspace: ""}, Max: most, CPUs: 2, Memory: 1 << 30, Free: 1 << 29}}
 }
 
+// Engine gives the node another engine: one that works (why is empty) and lacks features, or one that doesn't.
+func (h *Host) Engine(name, why string, lacks ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.info.Engines, h.info.Lacks = maps.Clone(h.info.Engines), maps.Clone(h.info.Lacks)
+	if h.info.Lacks == nil {
+		h.info.Lacks = map[string][]string{}
+	}
+	h.info.Engines[name], h.info.Lacks[name] = why, lacks
+}
+
+// Built returns what an image was built of.
+func (h *Host) Built(image string) (node.Build, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b, ok := h.images[image]
+	return b, ok
+}
+
 // Vanish makes the node unreachable, or brings it back with what it has.
 func (h *Host) Vanish(gone bool) {
 	h.mu.Lock()
