@@ -110,7 +110,7 @@ const (
 var allowed = []uint32{
 	unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_PREADV, unix.SYS_PWRITEV,
 	unix.SYS_CLOSE, unix.SYS_LSEEK, unix.SYS_FSTAT, unix.SYS_FTRUNCATE, unix.SYS_FALLOCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC,
-	unix.SYS_FCNTL, unix.SYS_DUP, unix.SYS_MEMFD_CREATE, unix.SYS_EVENTFD2, unix.SYS_PIPE2,
+	unix.SYS_FCNTL, unix.SYS_FSTATFS, unix.SYS_DUP, unix.SYS_EVENTFD2, unix.SYS_PIPE2,
 	unix.SYS_MUNMAP, unix.SYS_MADVISE, unix.SYS_BRK, unix.SYS_MREMAP,
 	unix.SYS_RECVMSG, unix.SYS_SENDMSG, unix.SYS_RECVFROM, unix.SYS_SENDTO, unix.SYS_SHUTDOWN, unix.SYS_ACCEPT4, unix.SYS_GETSOCKOPT,
 	unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME,
@@ -126,8 +126,8 @@ var refused = []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT, unix.SYS_OPEN, unix.SYS
 	unix.SYS_PRLIMIT64, unix.SYS_GETRLIMIT,
 	unix.SYS_UNAME, unix.SYS_SETSOCKOPT, unix.SYS_PRCTL, unix.SYS_SCHED_SETAFFINITY, unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID}
 
-// calls is the filter. Mappings are never executable, threads are the only children, ioctls are KVM's and that which
-// finds dirty pages.
+// calls is the filter. Mappings are never executable, files in memory have ordinary pages, threads are the only children, ioctls
+// are KVM's, that which finds dirty pages, and that by which a tap learns what its guest can do.
 func calls() []unix.SockFilter {
 	const load, jump, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	const and, set = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
@@ -148,8 +148,9 @@ func calls() []unix.SockFilter {
 	}
 	arg := func(n uint32) unix.SockFilter { return unix.SockFilter{Code: load, K: dataArg + 8*n} }
 	allow, kill := unix.SockFilter{Code: ret, K: retAllow}, unix.SockFilter{Code: ret, K: retKill}
-	special(unix.SYS_IOCTL, arg(1), unix.SockFilter{Code: jump, K: pagemapScan, Jt: 2}, unix.SockFilter{Code: and, K: 0xff00},
-		unix.SockFilter{Code: jump, K: 0xae00, Jf: 1}, allow, kill)
+	special(unix.SYS_IOCTL, arg(1), unix.SockFilter{Code: jump, K: pagemapScan, Jt: 3}, unix.SockFilter{Code: jump, K: unix.TUNSETOFFLOAD, Jt: 2},
+		unix.SockFilter{Code: and, K: 0xff00}, unix.SockFilter{Code: jump, K: 0xae00, Jf: 1}, allow, kill)
+	special(unix.SYS_MEMFD_CREATE, arg(1), unix.SockFilter{Code: set, K: unix.MFD_HUGETLB, Jt: 1}, allow, kill)
 	for _, call := range []uint32{unix.SYS_MMAP, unix.SYS_MPROTECT} {
 		special(call, arg(2), unix.SockFilter{Code: set, K: unix.PROT_EXEC, Jt: 1}, allow, kill)
 	}

@@ -19,6 +19,7 @@ import (
 	"agentrun.dev/vmm/jail"
 	"agentrun.dev/vmm/virtio/fs"
 	"agentrun.dev/vmm/virtio/fs/forward"
+	vnet "agentrun.dev/vmm/virtio/net"
 	"agentrun.dev/vmm/vmmtest"
 )
 
@@ -475,5 +476,22 @@ func TestBadDevices(t *testing.T) {
 	p := start(t, options(nil, 0))
 	if _, err := p.Dial(limit(t), 1); !errs.Is(err, errs.Invalid) {
 		t.Errorf("dialling without vsock: %v", err)
+	}
+}
+
+// A tap learns what the guest can do, which is an ioctl, within the jail.
+func TestTap(t *testing.T) {
+	vmmtest.Host(t)
+	tap, name, err := vnet.OpenTap("")
+	if err != nil {
+		t.Skipf("NOT TESTED HERE: no tap device can be made: %v", err)
+	}
+	defer tap.Close()
+	g := newGuest(t, jail.Devices{Cards: []jail.Card{{File: tap.File, MAC: net.HardwareAddr{2, 0, 0, 0, 0, 7}}}, RNG: true}, nil)
+	card := g.device(0, 2)
+	card[1].give(append(make([]byte, 12), "a frame that has more than fourteen bytes"...)) // which is lost, as the interface is down
+	card[1].wait()
+	if b := g.device(1, 1)[0].do(nil, 16); bytes.Equal(b, make([]byte, 16)) {
+		t.Errorf("the VM with %s has no entropy", name)
 	}
 }

@@ -39,7 +39,7 @@ func (p *Process) Dial(ctx context.Context, port uint32) (net.Conn, error) {
 	ch, err := p.register(m)
 	if err == nil {
 		if err = p.conn.send(m); err != nil {
-			err = p.forget(m, err)
+			err = p.forget(m, ch, err)
 		}
 	}
 	unix.Close(theirs)
@@ -58,14 +58,7 @@ func (p *Process) Dial(ctx context.Context, port uint32) (net.Conn, error) {
 			err = a.Failed.err(m.Op)
 		}
 	case <-ctx.Done():
-		// The place is free again when the process has answered.
-		_ = p.conn.send(&message{Op: opHangUp, ID: m.ID}) // an error means that nobody dials any more
-		go func() {
-			defer func() { <-p.dialling }()
-			if a, ok := <-ch; ok {
-				a.closeFDs()
-			}
-		}()
+		p.giveUp(m.ID, ch)
 		err = errs.New(errs.Canceled, "vmm process", "dial", ctx.Err())
 	}
 	if err != nil {
@@ -73,6 +66,22 @@ func (p *Process) Dial(ctx context.Context, port uint32) (net.Conn, error) {
 		return nil, err
 	}
 	return ours, nil
+}
+
+// giveUp ends the wait for a dial's answer. Its place is free again when the process has answered.
+func (p *Process) giveUp(id uint64, ch chan *message) {
+	p.mu.Lock()
+	w := p.answers[id]
+	if w != nil {
+		w.gaveUp = true
+	}
+	p.mu.Unlock()
+	if w == nil { // it has come, or none will
+		drop(ch)
+		<-p.dialling
+		return
+	}
+	_ = p.conn.send(&message{Op: opHangUp, ID: id}) // an error means that nobody dials any more
 }
 
 // dials are the connections of a process with its guest.

@@ -10,7 +10,6 @@ package jail
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -19,14 +18,13 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm"
-	"agentrun.dev/vmm/memory"
 	"agentrun.dev/vmm/snapshot"
-	"agentrun.dev/vmm/virtio/block"
 )
 
 // SocketFD is where a VMM process finds its socket, and ConsoleFD where it writes its guest's console, if it has one.
@@ -64,8 +62,11 @@ type setup struct {
 
 // Process is a VMM process and its VM. Its methods may be called at the same time, and wait for one another.
 type Process struct {
-	cmd  *exec.Cmd
-	conn *conn
+	conn   *conn
+	pid    int
+	kill   func() error  // ends the process; os.ErrProcessDone when it has
+	reap   func() string // waits until the process is gone, and says how it ended
+	config vmm.Config
 
 	shares []net.Conn
 
@@ -75,7 +76,7 @@ type Process struct {
 
 	mu      sync.Mutex
 	id      uint64
-	answers map[uint64]chan *message
+	answers map[uint64]*waiter
 	exit    *vmm.Exit
 	ended   chan struct{} // closed when the guest has ended, or the process is gone
 	gone    error         // why there are no more answers
@@ -88,7 +89,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		return nil, errs.New(errs.Limit, "vmm process", "socket", err)
 	}
 	theirs := os.NewFile(uintptr(fds[1]), "socket")
-	defer theirs.Close()
+	defer theirs.Close() // in the end, unless it was before
 	for _, fd := range fds {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 2*maxPacket) // a wish; the default is as much
 	}
@@ -102,25 +103,17 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		return nil, err
 	}
 	defer closeAll(given)
-	p := &Process{conn: c, shares: shares, dialling: make(chan struct{}, maxDialling), down: make(chan struct{}), ended: make(chan struct{}),
-		answers: make(map[uint64]chan *message)}
+	p := newProcess(c, o.Config, shares)
 	ready := make(chan *message, 1)
-	p.answers[0] = ready
-	p.cmd = exec.Command(o.Path, o.Args...)
-	p.cmd.ExtraFiles = []*os.File{theirs}
-	if o.Console != nil {
-		p.cmd.ExtraFiles = append(p.cmd.ExtraFiles, o.Console)
-	}
-	p.cmd.Env = []string{}
-	p.cmd.SysProcAttr = attributes(o)
-	var stderr tail
-	p.cmd.Stderr = &stderr
-	if err := p.cmd.Start(); err != nil {
+	p.answers[0] = &waiter{ch: ready}
+	err = p.spawn(o, theirs)
+	theirs.Close() // it isn't ours: who has it is still there
+	if err != nil {
 		c.Close()
 		p.closeShares()
-		return nil, errs.New(errs.Other, "vmm process", "start", err)
+		return nil, err
 	}
-	go p.read(&stderr)
+	go p.read()
 	err = c.send(&message{Op: opSetup, fds: given, Setup: &setup{Memory: o.Config.Memory, VCPUs: o.Config.VCPUs, Tail: o.Config.Tail, PIT: o.Config.PIT,
 		Bare: o.Config.Bare, Console: o.Console != nil, UID: o.UID, GID: o.GID, Devices: devices}})
 	if err == nil {
@@ -137,6 +130,55 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	return p, nil
 }
 
+func newProcess(c *conn, config vmm.Config, shares []net.Conn) *Process {
+	return &Process{conn: c, config: config, shares: shares, dialling: make(chan struct{}, maxDialling), down: make(chan struct{}),
+		ended: make(chan struct{}), answers: make(map[uint64]*waiter)}
+}
+
+// spawn starts the program with its end of the socket.
+func (p *Process) spawn(o Options, socket *os.File) error {
+	cmd := exec.Command(o.Path, o.Args...)
+	cmd.ExtraFiles = []*os.File{socket}
+	if o.Console != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, o.Console)
+	}
+	cmd.Env = []string{}
+	cmd.SysProcAttr = attributes(o)
+	stderr := new(tail)
+	cmd.Stderr = stderr
+	cmd.WaitDelay = time.Second
+	started, reaped := make(chan error, 1), make(chan struct{})
+	go func() {
+		// The kernel takes the end of the thread that has started it for its parent's end, and would kill it: so that thread stays.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		_ = cmd.Wait() // how it ended is in ProcessState
+		close(reaped)
+		_ = p.conn.CloseRead() // after what it has said: its end of the socket may be under way to somebody, and never be closed
+	}()
+	if err := <-started; err != nil {
+		return errs.New(errs.Other, "vmm process", "start", err)
+	}
+	p.pid = cmd.Process.Pid
+	p.kill = cmd.Process.Kill
+	p.reap = func() string {
+		<-reaped
+		return fmt.Sprintf("%v%s", cmd.ProcessState, stderr)
+	}
+	return nil
+}
+
+// waiter is who waits for an answer.
+type waiter struct {
+	ch     chan *message // has room for it; closed when none will come
+	gaveUp bool          // a dial, which holds its place in dialling until the answer has come
+}
+
 // register numbers an order and makes room for its answer.
 func (p *Process) register(m *message) (chan *message, error) {
 	p.mu.Lock()
@@ -147,19 +189,31 @@ func (p *Process) register(m *message) (chan *message, error) {
 	p.id++
 	m.ID = p.id
 	ch := make(chan *message, 1)
-	p.answers[m.ID] = ch
+	p.answers[m.ID] = &waiter{ch: ch}
 	return ch, nil
 }
 
 // forget is for an order that couldn't be sent. It returns why.
-func (p *Process) forget(m *message, err error) error {
+func (p *Process) forget(m *message, ch chan *message, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.answers, m.ID)
+	drop(ch)
 	if p.gone != nil {
 		return p.gone
 	}
 	return err
+}
+
+// drop gives back what an answer holds that came after all.
+func drop(ch chan *message) {
+	select {
+	case m, ok := <-ch:
+		if ok {
+			m.closeFDs()
+		}
+	default:
+	}
 }
 
 // lost is why there are no answers any more.
@@ -181,7 +235,7 @@ func (p *Process) closeShares() {
 }
 
 // read takes what the process says until it is gone. It owns the process's end.
-func (p *Process) read(stderr *tail) {
+func (p *Process) read() {
 	buf := make([]byte, maxPacket)
 	var err error
 	for {
@@ -191,45 +245,59 @@ func (p *Process) read(stderr *tail) {
 		}
 		if m.Op == opEnded && m.Exit != nil {
 			m.closeFDs()
-			p.end(m.Exit)
+			if !p.end(m.Exit) {
+				err = errs.Msg(errs.Invalid, "vmm process", "receive", "its guest ends more than once")
+				break
+			}
 			continue
 		}
 		p.mu.Lock()
-		ch := p.answers[m.ID]
+		w := p.answers[m.ID]
 		delete(p.answers, m.ID)
-		p.mu.Unlock()
-		if ch == nil {
+		switch {
+		case w == nil:
 			m.closeFDs()
 			err = errs.Msg(errs.Invalid, "vmm process", "receive", "it answers what wasn't asked")
+		case w.gaveUp:
+			m.closeFDs()
+			<-p.dialling
+		default:
+			w.ch <- m
+		}
+		p.mu.Unlock()
+		if err != nil {
 			break
 		}
-		ch <- m
 	}
-	_ = p.cmd.Process.Kill() // it has nothing to say any more; an error means that it is gone already
-	state := p.cmd.Wait()
+	_ = p.kill() // it has nothing to say any more; an error means that it is gone already
+	state := p.reap()
 	if errs.KindOf(err) != errs.Invalid {
-		err = errs.Msg(errs.Unavailable, "vmm process", "gone", fmt.Sprintf("it ended: %v%s", state, stderr))
+		err = errs.Msg(errs.Unavailable, "vmm process", "gone", "it ended: "+state)
 	}
 	p.mu.Lock()
 	p.gone = err
-	for id, ch := range p.answers {
+	for id, w := range p.answers {
 		delete(p.answers, id)
-		close(ch)
+		if close(w.ch); w.gaveUp {
+			<-p.dialling
+		}
 	}
 	p.mu.Unlock()
 	p.end(nil)
 	close(p.down)
 }
 
-// end notes the guest's end, the first time.
-func (p *Process) end(e *vmm.Exit) {
+// end notes the guest's end, and tells whether it is the first.
+func (p *Process) end(e *vmm.Exit) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
 	case <-p.ended:
+		return false
 	default:
 		p.exit = e
 		close(p.ended)
+		return true
 	}
 }
 
@@ -242,15 +310,9 @@ func (p *Process) await(ctx context.Context, ch chan *message) (*message, error)
 		}
 		return nil, p.lost()
 	case <-ctx.Done():
-		_ = p.cmd.Process.Kill()
+		_ = p.kill()
 		<-p.down
-		select {
-		case m, ok := <-ch: // it came after all; what it holds is given back
-			if ok {
-				m.closeFDs()
-			}
-		default:
-		}
+		drop(ch)
 		return nil, errs.New(errs.KindOf(ctx.Err()), "vmm process", "no answer", ctx.Err())
 	}
 }
@@ -263,11 +325,11 @@ func (p *Process) order(ctx context.Context, m *message) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() }) // it may not even read
+	stop := context.AfterFunc(ctx, func() { _ = p.kill() }) // it may not even read
 	err = p.conn.send(m)
 	stop()
 	if err != nil {
-		return nil, p.forget(m, err)
+		return nil, p.forget(m, ch, err)
 	}
 	answer, err := p.await(ctx, ch)
 	if err != nil {
@@ -328,7 +390,15 @@ func (p *Process) Capture(ctx context.Context) (*snapshot.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decode(m)
+	s, err := decode(m)
+	if err != nil {
+		return nil, err
+	}
+	if got := s.Machine; got.Memory != p.config.Memory || got.VCPUs != max(p.config.VCPUs, 1) {
+		s.Close()
+		return nil, errs.Msg(errs.Invalid, "vmm process", "capture", fmt.Sprintf("it answers with another machine: %+v", got))
+	}
+	return s, nil
 }
 
 // Restore makes a shell what an image is of; it is paused then.
@@ -341,121 +411,6 @@ func (p *Process) restore(ctx context.Context, im *Image, run bool) error {
 	m := im.message
 	m.Op, m.Run = opRestore, run
 	return p.plain(ctx, &m)
-}
-
-// Image is a snapshot as processes are given it: made once, for any number of them. It may be used by several at once.
-type Image struct {
-	message message // its descriptors are the state's and the disks', which are ours, and the layers'
-	memory  *memory.Image
-}
-
-// NewImage makes an image of a snapshot, which it doesn't need any more afterwards.
-func NewImage(s *snapshot.Snapshot) (*Image, error) {
-	held, err := s.Memory.Clone()
-	if err != nil {
-		return nil, err
-	}
-	m, err := encode(s)
-	if err != nil {
-		held.Close()
-		return nil, err
-	}
-	for i, fd := range m.fds[1+m.Layers:] { // the snapshot's
-		if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
-			closeAll(m.fds[1+m.Layers:][:i])
-			unix.Close(m.fds[0])
-			held.Close()
-			return nil, errs.New(errs.Limit, "vmm process", "image", err)
-		}
-		m.fds[1+m.Layers+i] = fd
-	}
-	runtime.KeepAlive(s) // its files are closed with it
-	return &Image{message: *m, memory: held}, nil
-}
-
-// Close gives it up. No order with it may be under way.
-func (im *Image) Close() error {
-	unix.Close(im.message.fds[0])
-	closeAll(im.message.fds[1+im.message.Layers:])
-	im.message.fds = nil
-	return im.memory.Close()
-}
-
-// encode puts a snapshot into a message: the first descriptor, of its state, is to be closed; the others are the snapshot's.
-func encode(s *snapshot.Snapshot) (*message, error) {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return nil, errs.New(errs.Other, "vmm process", "snapshot", err)
-	}
-	state, err := sealed(b)
-	if err != nil {
-		return nil, err
-	}
-	extents, fds := s.Memory.Export()
-	m := &message{Size: s.Memory.Size(), Extents: extents, Layers: len(fds), fds: append([]int{state}, fds...)}
-	for _, d := range s.Disks {
-		for _, f := range d.Files {
-			m.fds = append(m.fds, int(f.Fd()))
-		}
-	}
-	return m, nil
-}
-
-// decode takes a snapshot out of a message, and its descriptors over.
-func decode(m *message) (*snapshot.Snapshot, error) {
-	fds := m.fds
-	if m.fds = nil; len(fds) < 1 || m.Layers < 0 || m.Layers > len(fds)-1 {
-		closeAll(fds)
-		return nil, errs.Msg(errs.Invalid, "vmm process", "snapshot", "it came without descriptors")
-	}
-	b, err := contents(fds[0], maxState)
-	fds = fds[1:]
-	image, err2 := memory.Import(m.Size, m.Extents, fds[:m.Layers])
-	files := fds[m.Layers:]
-	if err2 == nil && err != nil {
-		image.Close()
-	} else if err == nil {
-		err = err2
-	}
-	if err != nil {
-		closeAll(files)
-		return nil, err
-	}
-	s := &snapshot.Snapshot{}
-	bad := json.Unmarshal(b, s) != nil || s.Machine.Memory != m.Size
-	s.Memory = image
-	if bad || !takeDisks(s, files) {
-		for i := range s.Disks {
-			s.Disks[i].Files = nil // they are ours still
-		}
-		closeAll(files)
-		s.Close()
-		return nil, errs.Msg(errs.Invalid, "vmm process", "snapshot", "its state can't be read")
-	}
-	return s, nil
-}
-
-// takeDisks gives the disks of a snapshot their files: as many as their states name.
-func takeDisks(s *snapshot.Snapshot, fds []int) bool {
-	if len(s.Disks) > MaxOverlays {
-		return false
-	}
-	for _, fd := range fds {
-		if !isSealed(fd) {
-			return false
-		}
-	}
-	for i := range s.Disks {
-		n := block.StateFiles(s.Disks[i].State) - 1
-		if n < 0 || n > len(fds) {
-			return false
-		}
-		for _, fd := range fds[:n] {
-			s.Disks[i].Files = append(s.Disks[i].Files, os.NewFile(uintptr(fd), "disk"))
-		}
-		fds = fds[n:]
-	}
-	return len(fds) == 0
 }
 
 // Wait returns when the guest has ended, as vmm.VM's does; an error of kind Unavailable when the process has.
@@ -480,11 +435,11 @@ func (p *Process) Wait(ctx context.Context) error {
 }
 
 // PID is the process's number.
-func (p *Process) PID() int { return p.cmd.Process.Pid }
+func (p *Process) PID() int { return p.pid }
 
 // Close ends the process, and with it the VM.
 func (p *Process) Close() error {
-	err := p.cmd.Process.Kill()
+	err := p.kill()
 	p.conn.Close()
 	<-p.down
 	p.closeShares()
@@ -533,4 +488,14 @@ func (t *tail) String() string {
 		return ""
 	}
 	return fmt.Sprintf("; it said %q", t.b)
+}
+
+// lives tells whether the process is still there, as far as is known.
+func (p *Process) lives() bool {
+	select {
+	case <-p.down:
+		return false
+	default:
+		return p.lost() == nil
+	}
 }

@@ -18,7 +18,8 @@ import (
 const (
 	maxPacket = 128 << 10
 	maxFDs    = 1 + 64*(1+MaxOverlays) // a state, the layers of an image and of its disks; the kernel takes 253
-	maxState  = 64 << 20
+	maxState  = 16 << 20
+	maxText   = 4096 // of an error
 )
 
 // Orders of the parent, and what the VMM says.
@@ -68,14 +69,14 @@ func newFailure(err error) *failure {
 		return nil
 	}
 	text := err.Error()
-	return &failure{Kind: errs.KindOf(err), Text: text[:min(len(text), 4096)]}
+	return &failure{Kind: errs.KindOf(err), Text: text[:min(len(text), maxText)]}
 }
 
 func (f *failure) err(op string) error {
 	if f == nil {
 		return nil
 	}
-	return errs.New(f.Kind, "vmm process", op, errors.New(f.Text))
+	return errs.New(f.Kind, "vmm process", op, errors.New(f.Text[:min(len(f.Text), maxText)]))
 }
 
 // closeFDs closes the descriptors of a message that nobody wants.
@@ -188,11 +189,13 @@ func sealed(b []byte) (int, error) {
 	return fd, nil
 }
 
-// isSealed tells whether a descriptor is a file in memory that nobody can change.
+// isSealed tells whether a descriptor is a file in memory that nobody can change, of ordinary pages: those that must be reserved
+// can be missing when they are read.
 func isSealed(fd int) bool {
 	const want = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
-	return err == nil && seals&want == want
+	var fs unix.Statfs_t
+	return err == nil && seals&want == want && unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.TMPFS_MAGIC
 }
 
 // contents reads a file that came over the socket, and closes it: at most limit bytes.

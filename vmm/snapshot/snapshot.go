@@ -4,6 +4,7 @@
 package snapshot
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 
@@ -15,7 +16,7 @@ import (
 // Snapshot is a VM at an instant. It doesn't change; it owns Memory and the files of Disks.
 type Snapshot struct {
 	Machine Machine
-	CPUs    []CPU
+	CPUs    CPUs
 	Chips   [][]byte // PICs and I/O APIC; none in a bare VM
 	PIT     []byte   // none without one
 	Clock   uint64   // the paravirtual clock, nanoseconds
@@ -60,6 +61,30 @@ func (s *Snapshot) Close() error {
 		return nil
 	}
 	return s.Memory.Close()
+}
+
+// CPUs are those of a machine.
+type CPUs []CPU
+
+// maxCPUs is more than a machine can have.
+const maxCPUs = 256
+
+// UnmarshalJSON refuses too many: each takes hundreds of times as much room as its shortest text.
+func (c *CPUs) UnmarshalJSON(b []byte) error {
+	var list []json.RawMessage
+	if err := json.Unmarshal(b, &list); err != nil {
+		return err
+	}
+	if len(list) > maxCPUs {
+		return errs.Msg(errs.Corrupt, "snapshot", "read", fmt.Sprintf("%d vCPUs", len(list)))
+	}
+	*c = make(CPUs, len(list))
+	for i, raw := range list {
+		if err := json.Unmarshal(raw, &(*c)[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CPU is a vCPU's state. What only the kernel reads is kept as the kernel gave it.
