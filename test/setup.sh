@@ -309,35 +309,60 @@ kernels() { unpacked kernels linux-image-amd64 kernels_build; }
 
 # A Debian with Python and numpy as an OCI image, in a layout's folder, under the name that examples give their template. mmdebstrap makes it
 # of the packages of this machine's own Debian, as root or in a user namespace; it is unpacked here, not installed.
-readonly python_image=python:3.12-slim debian_python_build() {  local codename key blob sources=() config       codename=$(. /etc/os-release && [ "${ID:-}" =
-debian ] && printf %s "${VERSION_CODENAME:-}") || true    [ -n "$codename" ] || die "$python_image is made of Debian's packages, and this isn't a Debian"
-say "making the image $python_image, a Debian $codename with Python and numpy, in $cache (from Debian's packages, with mmdebstrap)"     debian perl perl
-debs "$dir/tools" mmdebstrap    # This machine's sources of Debian, and nothing else that it has; and how it reaches them.      mapfile -t sources < <(grep
--lE "(^|[[:space:]])$codename(-updates|-security|/updates)?([[:space:]]|\$)" /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null |
-xargs -r grep -lw main)         apt-config dump | grep -E '^Acquire::(http|https|Retries|ForceIPv)' >"$dir/apt.conf" || true    PATH=$dir/tools/usr/bin:$PATH
-mmdebstrap --variant=essential --format=tar --hook-dir="$dir/tools/usr/share/mmdebstrap/hooks/merged-usr" \
---include=python3,python3-numpy,media-types,usr-is-merged --aptopt="$dir/apt.conf" \            --setup-hook='printf "Package: usrmerge\nPin: release
-*\nPin-Priority: -1\n" >"$1/etc/apt/preferences.d/99build"' \             --dpkgopt='path-exclude=/usr/share/man/*'
---dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/doc/*' \              --dpkgopt='path-exclude=/usr/share/info/*'
---dpkgopt='path-exclude=/usr/share/i18n/*' --dpkgopt='path-exclude=/usr/share/zoneinfo/*' \
---dpkgopt='path-exclude=/usr/lib/x86_64-linux-gnu/gconv/*' \            --customize-hook='find "$1/usr/lib/python3" -type d -name tests -prune -exec rm -rf {}
-+' \             --customize-hook='rm -rf "$1"/etc/hostname "$1"/etc/resolv.conf "$1"/etc/machine-id "$1"/var/log/* "$1"/etc/apt/apt.conf.d/99mmdebstrap
-"$1"/etc/apt/preferences.d/99build "$1"/var/cache/ldconfig/*' \                 --customize-hook='ln -sf python3 "$1/usr/bin/python"' \
-"$codename" "$dir/layer.tar" "${sources[@]}" >"$dir/log" 2>&1 ||                { tail -n 30 "$dir/log" >&2; die "$python_image can't be made: mmdebstrap has
-said why. It needs root or user namespaces, and Debian's packages from a mirror"; }       blob=$dir/layout/blobs/sha256   mkdir -p "$blob"
-key=$(sha256sum <"$dir/layer.tar" | cut -d' ' -f1)      gzip -n -6 "$dir/layer.tar"     config=$(printf
-'{"architecture":"amd64","os":"linux","config":{"Env":["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin","LANG=C.UTF-8"],"Cmd":["python3"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}'
-"$key")     # blob TYPE FILE keeps a file by its sum and prints its descriptor.     add_blob() {            key=$(sha256sum <"$2" | cut -d' ' -f1)          mv
-"$2" "$blob/$key"            printf '{"mediaType":"application/vnd.oci.image.%s","digest":"sha256:%s","size":%d%s}' "$1" "$key" "$(stat -c %s "$blob/$key")"
-"${3:-}"        }       printf %s "$config" >"$dir/config"      printf
-'{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":%s,"layers":[%s]}' \               "$(add_blob config.v1+json
-"$dir/config")" "$(add_blob layer.v1.tar+gzip "$dir/layer.tar.gz")" >"$dir/manifest"         printf '{"schemaVersion":2,"manifests":[%s]}' "$(add_blob
-manifest.v1+json "$dir/manifest" ',"annotations":{"org.opencontainers.image.ref.name":"'"$python_image"'"},"platform":{"os":"linux","architecture":"amd64"}')"
-\              >"$dir/layout/index.json"       printf '{"imageLayoutVersion":"1.0.0"}' >"$dir/layout/oci-layout"       rm -rf "$dir/tools" "$dir/apt.conf"
-"$dir/log" } debian-python() {      local recipe    recipe=$(declare -f debian_python_build | sha256sum | cut -c1-8)        unpacked "debian-python-$recipe"
-python3-numpy debian_python_build      ln -sfn "debian-python-$recipe" "$cache/debian-python" }
+readonly python_image=python:3.12-slim
+debian_python_build() {
+	local codename key blob sources=() config
+	codename=$(. /etc/os-release && [ "${ID:-}" = debian ] && printf %s "${VERSION_CODENAME:-}") || true
+	[ -n "$codename" ] || die "$python_image is made of Debian's packages, and this isn't a Debian"
+	say "making the image $python_image, a Debian $codename with Python and numpy, in $cache (from Debian's packages, with mmdebstrap)"
+	debian perl perl
+	debs "$dir/tools" mmdebstrap
+	# This machine's sources of Debian, and nothing else that it has; and how it reaches them.
+	mapfile -t sources < <(grep -lE "(^|[[:space:]])$codename(-updates|-security|/updates)?([[:space:]]|\$)" /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null |
+		xargs -r grep -lw main)
+	apt-config dump | grep -E '^Acquire::(http|https|Retries|ForceIPv)' >"$dir/apt.conf" || true
+	PATH=$dir/tools/usr/bin:$PATH mmdebstrap --variant=essential --format=tar --hook-dir="$dir/tools/usr/share/mmdebstrap/hooks/merged-usr" \
+		--include=python3,python3-numpy,media-types,usr-is-merged --aptopt="$dir/apt.conf" \
+		--setup-hook='printf "Package: usrmerge\nPin: release *\nPin-Priority: -1\n" >"$1/etc/apt/preferences.d/99build"' \
+		--dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
+		--dpkgopt='path-exclude=/usr/share/info/*' --dpkgopt='path-exclude=/usr/share/i18n/*' --dpkgopt='path-exclude=/usr/share/zoneinfo/*' \
+		--dpkgopt='path-exclude=/usr/lib/x86_64-linux-gnu/gconv/*' \
+		--customize-hook='find "$1/usr/lib/python3" -type d -name tests -prune -exec rm -rf {} +' \
+		--customize-hook='rm -rf "$1"/etc/hostname "$1"/etc/resolv.conf "$1"/etc/machine-id "$1"/var/log/* "$1"/etc/apt/apt.conf.d/99mmdebstrap "$1"/etc/apt/preferences.d/99build "$1"/var/cache/ldconfig/*' \
+		--customize-hook='ln -sf python3 "$1/usr/bin/python"' \
+		"$codename" "$dir/layer.tar" "${sources[@]}" >"$dir/log" 2>&1 ||
+		{ tail -n 30 "$dir/log" >&2; die "$python_image can't be made: mmdebstrap has said why. It needs root or user namespaces, and Debian's packages from a mirror"; }
+	blob=$dir/layout/blobs/sha256
+	mkdir -p "$blob"
+	key=$(sha256sum <"$dir/layer.tar" | cut -d' ' -f1)
+	gzip -n -6 "$dir/layer.tar"
+	config=$(printf '{"architecture":"amd64","os":"linux","config":{"Env":["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin","LANG=C.UTF-8"],"Cmd":["python3"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' "$key")
+	# blob TYPE FILE keeps a file by its sum and prints its descriptor.
+	add_blob() {
+		key=$(sha256sum <"$2" | cut -d' ' -f1)
+		mv "$2" "$blob/$key"
+		printf '{"mediaType":"application/vnd.oci.image.%s","digest":"sha256:%s","size":%d%s}' "$1" "$key" "$(stat -c %s "$blob/$key")" "${3:-}"
+	}
+	printf %s "$config" >"$dir/config"
+	printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":%s,"layers":[%s]}' \
+		"$(add_blob config.v1+json "$dir/config")" "$(add_blob layer.v1.tar+gzip "$dir/layer.tar.gz")" >"$dir/manifest"
+	printf '{"schemaVersion":2,"manifests":[%s]}' "$(add_blob manifest.v1+json "$dir/manifest" ',"annotations":{"org.opencontainers.image.ref.name":"'"$python_image"'"},"platform":{"os":"linux","architecture":"amd64"}')" \
+		>"$dir/layout/index.json"
+	printf '{"imageLayoutVersion":"1.0.0"}' >"$dir/layout/oci-layout"
+	rm -rf "$dir/tools" "$dir/apt.conf" "$dir/log"
+}
+debian-python() {
+	local recipe
+	recipe=$(declare -f debian_python_build | sha256sum | cut -c1-8)
+	unpacked "debian-python-$recipe" python3-numpy debian_python_build
+	ln -sfn "debian-python-$recipe" "$cache/debian-python"
+}
 
-command -v go >/dev/null 2>&1 || die "Go is missing: AgentRun is built with it" [ $# -gt 0 ] || set -- python openapi js ssh versitygw miniogo rclone
-sdk-python sdk-typescript mcp-js mcp-python e2b for tool in "$@"; do      case $tool in   versitygw | rclone | miniogo | python | openapi | js | ssh |
-just-bash | sdk-python | sdk-typescript | mcp-js | mcp-python | e2b | qemu | kernels | debian-python) "$tool" ;;   *) die "no such tool: $tool" ;;
-esac done
+command -v go >/dev/null 2>&1 || die "Go is missing: AgentRun is built with it"
+[ $# -gt 0 ] || set -- python openapi js ssh versitygw miniogo rclone sdk-python sdk-typescript mcp-js mcp-python e2b
+for tool in "$@"; do
+	case $tool in
+	versitygw | rclone | miniogo | python | openapi | js | ssh | just-bash | sdk-python | sdk-typescript | mcp-js | mcp-python | e2b | qemu | kernels | debian-python) "$tool" ;;
+	*) die "no such tool: $tool" ;;
+	esac
+done
