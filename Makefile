@@ -5,12 +5,12 @@ SHELL := bash
 .PHONY: build guests setup check unit race e2e suites sdk mcp e2b docs vm posix test demo bench soak clean help
 
 # Packages whose tests are about several goroutines at once: these run once more under the race detector.
-RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./volume/... ./proc/... ./guest/... ./engine/... ./node/... ./serve/...
+RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./volume/... ./proc/... ./fusefs ./vmm ./vmm/virtio/... ./vmm/jail ./guest/... ./engine/... ./node/... ./serve/...
 # Packages with model tests on random sequences. Here they run with one seed, so that a run can be repeated; `make soak` takes new ones.
-RAPID := ./bucket ./bucket/tree ./vfs/bucketfs ./vfs/hostfs ./vfs/memfs
+RAPID := ./bucket ./bucket/tree ./guest/files ./vfs/bucketfs ./vfs/hostfs ./vfs/memfs
 SEED := -rapid.seed=20261121
 # What `make unit` leaves to the targets below it: they need third-party tools.
-UNIT = $$(go list ./... | grep -v -e '/test/\(e2e\|suites\|docs\|sdk\|mcp\|vm\|e2b\)$$' -e '/bucket$$' -e '/bucket/tree$$' -e '/vfs/\(bucket\|host\|mem\)fs$$')
+UNIT = $$(go list ./... | grep -v -e '/test/\(e2e\|suites\|docs\|sdk\|mcp\|vm\|e2b\)$$' -e '/bucket$$' -e '/bucket/tree$$' -e '/guest/files$$' -e '/vfs/\(bucket\|host\|mem\)fs$$')
 
 build: ## build bin/agentrun, with the guests if they can be built here
 	@wasm/guests/build.sh || echo "building without the interpreters: python3 will say so"
@@ -34,7 +34,7 @@ unit: ## unit tests of every package, and the test of the levels
 	test/go.sh $(RAPID) $(SEED)
 
 race: ## the concurrent packages once more, under the race detector
-	test/go.sh -race -short $$(go list $(RACE) | grep -v -e '/bucket$$' -e '/bucket/tree$$' -e '/vfs/\(bucket\|host\|mem\)fs$$')
+	test/go.sh -race -short $$(go list $(RACE) | grep -v -e '/bucket$$' -e '/bucket/tree$$' -e '/guest/files$$' -e '/vfs/\(bucket\|host\|mem\)fs$$')
 	test/go.sh -race -short $(RAPID) $(SEED)
 
 e2e: build setup ## real clients against a real server

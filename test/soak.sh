@@ -25,7 +25,7 @@ for f in "${fuzzers[@]}"; do
 	run "$package $name for $((each > 5 ? each : 5)) s" go test -run '^$' -fuzz "^$name\$" -fuzztime "$((each > 5 ? each : 5))s" "$package"
 done
 
-run "1,000 forks of a VM" env AGENTRUN_VM_FORKS=1000 go test -count=1 -timeout 30m -run '^TestNothingLeaks$' ./vmm ./vmm/memory
+run "1,000 forks of a VM" env AGENTRUN_VM_FORKS=1000 go test -count=1 -timeout 30m -run '^TestNothingLeaks$' ./vmm ./vmm/memory ./vmm/jail
 run "a Python in VMs, the long form" env AGENTRUN_VM_LONG=1 go test -count=1 -timeout 60m -run '^TestPython$' -v ./test/vm
 run "CPython's own tests" test/cpython/run.sh
 
