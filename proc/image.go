@@ -25,6 +25,7 @@ type image struct {
 	Limits     Limits
 	Exceeded   string
 	Booted     time.Time
+	BootID     string `json:",omitempty"` // images of former versions have none
 	NextPid    int
 	NextPipe   uint64
 	Output     int64 // used up of the limits, as the following
@@ -194,7 +195,7 @@ type capture struct {
 
 func (c *capture) sandbox(busy map[*Process]bool) error {
 	s, im := c.s, c.im
-	im.Hostname, im.Limits, im.Exceeded, im.Booted = s.hostname, s.limits, s.Exceeded(), s.booted
+	im.Hostname, im.Limits, im.Exceeded, im.Booted, im.BootID = s.hostname, s.limits, s.Exceeded(), s.booted, s.bootID
 	im.NextPipe, im.Output, im.Written, im.Steps = s.pipeIDs.Load(), s.output.Load(), s.written.Load(), s.steps.Load()
 	im.CPU, im.MemoryPeak = s.cpu.Load(), s.memoryPeak.Load()
 	s.mu.Lock()

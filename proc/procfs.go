@@ -12,7 +12,7 @@ import (
 // Inodes of /proc: 1 is the root, 2… its files; those of a process are pid<<20 | what, its descriptors pid<<20 | fdBase + n.
 const (
 	pidShift = 20
-	netDir   = 1 << 10 // /proc/net; then come its files
+	netDir   = 1 << 10 // /proc/net; then come its files; for /proc/sys see sysDir
 	pidDir   = 1
 	pidFdDir = 2
 	pidFiles = 16
@@ -51,6 +51,12 @@ func (f *procFS) GetAttr(ctx context.Context, ino vfs.Ino) (vfs.Attr, error) {
 		return vfs.Attr{}, err
 	}
 	if p == nil {
+		if e, ok := f.sys(what); ok {
+			if e.text == nil {
+				a.Mode, a.Nlink = vfs.ModeDir|0o555, 2
+			}
+			return a, nil
+		}
 		switch {
 		case what == 1 || what == netDir:
 			a.Mode, a.Nlink = vfs.ModeDir|0o555, 2
@@ -103,10 +109,16 @@ func (f *procFS) Lookup(ctx context.Context, dir vfs.Ino, name string) (vfs.Attr
 			}
 			return vfs.Attr{}, syscall.ENOENT
 		default:
+			if e, ok := f.sys(what); ok && e.text == nil {
+				return f.sysLookup(ctx, what, name)
+			}
 			return vfs.Attr{}, syscall.ENOTDIR
 		}
-		if name == "net" {
+		switch name {
+		case "net":
 			return f.GetAttr(ctx, netDir)
+		case "sys":
+			return f.GetAttr(ctx, sysDir)
 		}
 		for i, e := range rootFiles() {
 			if e.name == name {
@@ -179,7 +191,7 @@ func (f *procFS) ReadDir(ctx context.Context, dir vfs.Ino) ([]vfs.DirEntry, erro
 			}
 			out = append(out, vfs.DirEntry{Name: e.name, Ino: vfs.Ino(i + 2), Mode: m})
 		}
-		out = append(out, vfs.DirEntry{Name: "net", Ino: netDir, Mode: vfs.ModeDir})
+		out = append(out, vfs.DirEntry{Name: "net", Ino: netDir, Mode: vfs.ModeDir}, vfs.DirEntry{Name: "sys", Ino: sysDir, Mode: vfs.ModeDir})
 	case p == nil && what == netDir:
 		for i, name := range netFiles {
 			out = append(out, vfs.DirEntry{Name: name, Ino: vfs.Ino(netDir + 1 + i), Mode: vfs.ModeRegular})
@@ -199,6 +211,9 @@ func (f *procFS) ReadDir(ctx context.Context, dir vfs.Ino) ([]vfs.DirEntry, erro
 			out = append(out, vfs.DirEntry{Name: strconv.Itoa(n), Ino: vfs.Ino(p.pid)<<pidShift | vfs.Ino(fdBase+n), Mode: vfs.ModeRegular})
 		}
 	default:
+		if e, ok := f.sys(what); p == nil && ok && e.text == nil {
+			return sysList(what), nil
+		}
 		return nil, syscall.ENOTDIR
 	}
 	return out, nil
@@ -215,6 +230,12 @@ func (f *procFS) Open(ctx context.Context, ino vfs.Ino, flags int) (vfs.Handle, 
 	}
 	if flags&syscall.O_ACCMODE != syscall.O_RDONLY {
 		return nil, syscall.EACCES
+	}
+	if e, ok := f.sys(what); p == nil && ok {
+		if e.text == nil {
+			return nil, syscall.EISDIR
+		}
+		return &textHandle{[]byte(e.text(f.sb)), a}, nil
 	}
 	switch {
 	case p == nil && what > netDir:

@@ -79,6 +79,7 @@ type Sandbox struct {
 	hostname string
 	clock    func() time.Time
 	booted   time.Time
+	bootID   string    // goes with booted
 	started  time.Time // by this host's monotonic clock
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -138,6 +139,7 @@ func New(o Options) (*Sandbox, error) {
 		s.rand = cryptorand.Reader
 	}
 	s.booted, s.started, s.processors = s.clock(), time.Now(), shareOf(runtime.GOMAXPROCS(0))
+	s.bootID = s.randomUUID()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }

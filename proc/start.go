@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -44,6 +45,7 @@ func (im *Image) Start(o StartOptions) (*Sandbox, error) {
 		return nil, err
 	}
 	s.booted, s.nextPid = im.Booted, im.NextPid
+	s.bootID = cmp.Or(im.BootID, s.bootID)
 	s.pipeIDs.Store(im.NextPipe)
 	s.output.Store(im.Output)
 	s.written.Store(im.Written)
