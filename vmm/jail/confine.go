@@ -67,10 +67,16 @@ func emptyRoot() error {
 	if err := unix.Chdir(place); err != nil {
 		return err
 	}
-	if err := unix.PivotRoot(".", "."); err != nil {
-		return err
+	err := unix.PivotRoot(".", ".")
+	switch {
+	case err == nil:
+		err = unix.Unmount(".", unix.MNT_DETACH) // the old root, which is above the new one
+	case err == unix.EINVAL: // the root that the kernel began with can't be left; it can be covered, and who can't call chroot doesn't get there
+		if err = unix.Mount(".", "/", "", unix.MS_MOVE, ""); err == nil {
+			err = unix.Chroot(".")
+		}
 	}
-	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil { // the old root, which is above the new one
+	if err != nil {
 		return err
 	}
 	if err := unix.Chdir("/"); err != nil {

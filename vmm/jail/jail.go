@@ -44,8 +44,9 @@ type Options struct {
 	Console *os.File
 	// UID and GID are the process's own when the caller is root; 0 leaves them, within a user namespace.
 	UID, GID int
-	// Cgroup is a descriptor of the control group that the process is born in; 0 for none.
-	Cgroup int
+	// Groups is where the process gets a control group of its own, with Limits; nil for none.
+	Groups *Groups
+	Limits Limits
 }
 
 // setup is what the process reads first.
@@ -143,11 +144,19 @@ func (p *Process) spawn(o Options, socket *os.File) error {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, o.Console)
 	}
 	cmd.Env = []string{}
-	cmd.SysProcAttr = attributes(o)
+	var g *group
+	if o.Groups != nil {
+		var err error
+		if g, err = o.Groups.make(&o); err != nil {
+			return err
+		}
+	}
+	cmd.SysProcAttr = attributes(o, g.fd())
 	stderr := new(tail)
 	cmd.Stderr = stderr
 	cmd.WaitDelay = time.Second
 	started, reaped := make(chan error, 1), make(chan struct{})
+	var events string // before reaped is closed
 	go func() {
 		// The kernel takes the end of the thread that has started it for its parent's end, and would kill it: so that thread stays.
 		runtime.LockOSThread()
@@ -158,17 +167,20 @@ func (p *Process) spawn(o Options, socket *os.File) error {
 			return
 		}
 		_ = cmd.Wait() // how it ended is in ProcessState
+		events = g.events()
+		g.close()
 		close(reaped)
 		_ = p.conn.CloseRead() // after what it has said: its end of the socket may be under way to somebody, and never be closed
 	}()
 	if err := <-started; err != nil {
+		g.close()
 		return errs.New(errs.Other, "vmm process", "start", err)
 	}
 	p.pid = cmd.Process.Pid
 	p.kill = cmd.Process.Kill
 	p.reap = func() string {
 		<-reaped
-		return fmt.Sprintf("%v%s", cmd.ProcessState, stderr)
+		return fmt.Sprintf("%v%s%s", cmd.ProcessState, events, stderr)
 	}
 	return nil
 }
@@ -450,7 +462,7 @@ func (p *Process) Close() error {
 }
 
 // attributes are the namespaces that a process is born in. Who isn't root gets a user namespace around them.
-func attributes(o Options) *syscall.SysProcAttr {
+func attributes(o Options, group int) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL,
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWCGROUP}
 	if os.Getuid() != 0 || o.UID == 0 {
@@ -458,8 +470,8 @@ func attributes(o Options) *syscall.SysProcAttr {
 		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: innerID, HostID: os.Getuid(), Size: 1}}
 		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: innerID, HostID: os.Getgid(), Size: 1}}
 	}
-	if o.Cgroup > 0 {
-		a.UseCgroupFD, a.CgroupFD = true, o.Cgroup
+	if group > 0 {
+		a.UseCgroupFD, a.CgroupFD = true, group
 	}
 	return a
 }

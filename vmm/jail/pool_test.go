@@ -18,7 +18,8 @@ func ready(t *testing.T, p *jail.Pool, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); p.Ready() != n; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d shells, want %d", p.Ready(), n)
+			_, err := p.Get(limit(t))
+			t.Fatalf("%d shells, want %d; starting one: %v", p.Ready(), n, err)
 		}
 	}
 }
