@@ -160,7 +160,8 @@ func (c *Client) Thaw(ctx context.Context, token string) error {
 }
 
 // Renew makes the machine another than the one that it was forked from, and lets the workload go on. When it returns nil, all of it has been
-// done; otherwise nothing of the workload has run, and the machine is to be thrown away. Entropy is added to r when it has none.
+// done, and what commands had written until then is forgotten; otherwise nothing of the workload has run, and the machine is to be thrown
+// away. Entropy is added to r when it has none.
 func (c *Client) Renew(ctx context.Context, r wire.Renew) error {
 	if len(r.Entropy) == 0 {
 		r.Entropy = make([]byte, 64)

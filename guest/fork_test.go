@@ -1,7 +1,9 @@
 package guest_test
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,6 +127,39 @@ func TestRenew(t *testing.T) {
 	}
 	if _, out, _ := run(t, c, sh("echo $A $B")); out != "child template\n" {
 		t.Errorf("variables: %q", out)
+	}
+}
+
+// TestForgotten: who takes up a command in a fork gets what it has written there, not what others have read already.
+func TestForgotten(t *testing.T) {
+	h := start(t, agent.Options{})
+	c := h.dial(t)
+	in, typed := io.Pipe()
+	defer typed.Close()
+	out, written := io.Pipe()
+	p, err := c.Exec(within(t), guest.Cmd{Args: []string{"sh", "-c", "echo before; read x; echo $x; kill -9 $$"}, Stdin: in, Stdout: written})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, len("before\n"))); err != nil {
+		t.Fatal(err)
+	}
+	token, err := c.Freeze(within(t))
+	if err != nil || h.machine.synced != 1 {
+		t.Fatalf("written %d times, %v", h.machine.synced, err)
+	}
+	c.Close()
+	c = h.dial(t)
+	if err := c.Renew(within(t), wire.Renew{Token: token, Time: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	taken, err := c.Attach(within(t), p.Pid(), guest.Cmd{Stdin: strings.NewReader("after\n"), Stdout: &got})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, err := taken.Wait(within(t)); status != 137 || taken.Signaled() != 9 || err != nil || got.String() != "after\n" {
+		t.Errorf("status %d, signal %d, %v, output %q", status, taken.Signaled(), err, got.String())
 	}
 }
 

@@ -29,6 +29,7 @@ type machine struct {
 	renewed []wire.Renew
 	mounts  []wire.Mount
 	off     bool
+	synced  int
 }
 
 func (m *machine) Renew(r wire.Renew) error {
@@ -37,6 +38,7 @@ func (m *machine) Renew(r wire.Renew) error {
 	m.renewed = append(m.renewed, r)
 	return m.fail
 }
+func (m *machine) Sync()                    { m.synced++ }
 func (m *machine) Mount(w wire.Mount) error { m.mounts = append(m.mounts, w); return m.fail }
 func (m *machine) Unmount(string) error     { return m.fail }
 func (m *machine) Off() error               { m.off = true; return nil }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"agentrun.dev/errs"
 	"agentrun.dev/guest/wire"
@@ -25,12 +26,12 @@ type Cmd struct {
 
 // Process is a command that was started, or attached to.
 type Process struct {
-	c      *Client
-	s      *wire.Stream
-	pid    int
-	done   chan struct{}
-	status int
-	err    error
+	c    *Client
+	s    *wire.Stream
+	pid  int
+	done chan struct{}
+	exit wire.Exit
+	err  error
 }
 
 // Exec starts a command; ctx bounds the start only. A nil Stdin is at its end.
@@ -64,7 +65,7 @@ func (c *Client) process(ctx context.Context, r wire.Request, cmd Cmd) (*Process
 	}
 	go func() {
 		defer close(p.done)
-		p.status, p.err = p.output(cmd.Stdout, cmd.Stderr)
+		p.exit, p.err = p.output(cmd.Stdout, cmd.Stderr)
 		if p.err != nil {
 			s.Cancel(p.err)
 		}
@@ -91,15 +92,15 @@ func (p *Process) input(r io.Reader) {
 }
 
 // output takes what the command writes until its end.
-func (p *Process) output(stdout, stderr io.Writer) (int, error) {
+func (p *Process) output(stdout, stderr io.Writer) (wire.Exit, error) {
 	writers := [3]io.Writer{wire.Output: stdout, wire.Errors: stderr}
 	for {
 		f, err := p.s.Recv()
 		switch {
 		case errors.Is(err, io.EOF):
-			return 0, errs.Msg(errs.Corrupt, "guest", "", "a command ended without its status")
+			return wire.Exit{}, errs.Msg(errs.Corrupt, "guest", "", "a command ended without its status")
 		case err != nil:
-			return 0, err
+			return wire.Exit{}, err
 		case f.Type == wire.Data:
 			if w := writers[f.Channel]; w != nil {
 				if _, err := w.Write(f.Payload); err != nil {
@@ -109,12 +110,12 @@ func (p *Process) output(stdout, stderr io.Writer) (int, error) {
 		case f.Type == wire.Message:
 			var said wire.Progress
 			if err := wire.Decode(f.Payload, &said); err != nil {
-				return 0, err
+				return wire.Exit{}, err
 			}
-			if said.Exited == nil || said.Exited.Status < 0 || said.Exited.Status > 255 {
-				return 0, errs.Msg(errs.Corrupt, "guest", "", "a command ended with a status that there isn't")
+			if e := said.Exited; e == nil || e.Status < 0 || e.Status > 255 || e.Signal < 0 || e.Signal > 127 {
+				return wire.Exit{}, errs.Msg(errs.Corrupt, "guest", "", "a command ended with a status that there isn't")
 			}
-			return said.Exited.Status, finish(p.s)
+			return *said.Exited, finish(p.s)
 		}
 	}
 }
@@ -132,15 +133,23 @@ func (p *Process) Wait(ctx context.Context) (int, error) {
 		p.s.Cancel(errs.New(errs.Canceled, "exec", "", context.Cause(ctx)))
 		<-p.done
 	}
-	return p.status, p.err
+	return p.exit.Status, p.err
 }
+
+// Signaled tells which signal ended the command; 0 for one that exited by itself. It is for after Wait.
+func (p *Process) Signaled() int { return p.exit.Signal }
+
+// controlTimeout is how long the guest may take for a signal, or a terminal's size.
+const controlTimeout = time.Minute
 
 // Signal sends a signal to the command's process group. One that has ended takes none, without an error.
 func (p *Process) Signal(sig int) error {
 	if p.pid == 0 {
 		return nil
 	}
-	err := p.c.Signal(context.Background(), p.pid, sig)
+	ctx, cancel := context.WithTimeout(context.Background(), controlTimeout)
+	defer cancel()
+	err := p.c.Signal(ctx, p.pid, sig)
 	if errs.KindOf(err) == errs.NotFound {
 		return nil
 	}
@@ -152,5 +161,7 @@ func (p *Process) Resize(cols, rows int) error {
 	if cols < 0 || rows < 0 || cols > 65535 || rows > 65535 {
 		return errs.Msg(errs.Invalid, "resize", "", "a terminal has at most 65535 columns and rows")
 	}
-	return p.c.call(context.Background(), wire.Request{Resize: &wire.Resize{Pid: p.pid, Size: wire.Size{Cols: uint16(cols), Rows: uint16(rows)}}}, nil)
+	ctx, cancel := context.WithTimeout(context.Background(), controlTimeout)
+	defer cancel()
+	return p.c.call(ctx, wire.Request{Resize: &wire.Resize{Pid: p.pid, Size: wire.Size{Cols: uint16(cols), Rows: uint16(rows)}}}, nil)
 }

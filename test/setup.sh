@@ -307,6 +307,16 @@ kernels_build() {
 }
 kernels() { unpacked kernels linux-image-amd64 kernels_build; }
 
+# bash, linked statically: what the engines' suite runs in a small system of busybox.
+bash_static_build() {
+	say "unpacking bash-static into $cache (from Debian's packages)"
+	debs "$dir/root" bash-static
+	mkdir "$dir/bin"
+	mv "$dir/root/bin/bash-static" "$dir/bin/bash"
+	rm -rf "$dir/root"
+}
+bash-static() { unpacked bash-static bash-static bash_static_build; }
+
 # A Debian with Python and numpy as an OCI image, in a layout's folder, under the name that examples give their template. mmdebstrap makes it
 # of the packages of this machine's own Debian, as root or in a user namespace; it is unpacked here, not installed.
 readonly python_image=python:3.12-slim
@@ -362,7 +372,7 @@ command -v go >/dev/null 2>&1 || die "Go is missing: AgentRun is built with it"
 [ $# -gt 0 ] || set -- python openapi js ssh versitygw miniogo rclone sdk-python sdk-typescript mcp-js mcp-python e2b
 for tool in "$@"; do
 	case $tool in
-	versitygw | rclone | miniogo | python | openapi | js | ssh | just-bash | sdk-python | sdk-typescript | mcp-js | mcp-python | e2b | qemu | kernels | debian-python) "$tool" ;;
+	versitygw | rclone | miniogo | python | openapi | js | ssh | just-bash | sdk-python | sdk-typescript | mcp-js | mcp-python | e2b | qemu | kernels | debian-python | bash-static) "$tool" ;;
 	*) die "no such tool: $tool" ;;
 	esac
 done

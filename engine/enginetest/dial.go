@@ -15,12 +15,12 @@ import (
 // testDial connects to a server inside, of engines that are Dialers.
 func testDial(t *testing.T, c Config) {
 	e := c.New(t)
-	w := boot(t, e, "server")
+	w := boot(t, c, e, "server")
 	d, ok := w.in.(engine.Dialer)
 	if !ok {
 		t.Skip("this engine's instances can't be connected to")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), c.limit(30*time.Second))
 	defer cancel()
 	for _, port := range []int{-1, 0, 65536} {
 		if _, err := d.Dial(ctx, port); !errs.Is(err, errs.Invalid) {

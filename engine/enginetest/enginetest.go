@@ -3,6 +3,7 @@ package enginetest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,10 +23,22 @@ type Config struct {
 	New func(t testing.TB) engine.Engine
 	// Saves tells that images can be saved and loaded, with shells that run.
 	Saves bool
+	// Copies tells that whatever runs can be copied, so that nothing is ever busy.
+	Copies bool
+	// Alone runs one test at a time: New may return the same engine again, in which nothing runs then.
+	Alone bool
+	// Slow is how many times slower than usual the engine may be here.
+	Slow int
+	// Forks is how many there are of one sandbox at once; 20 unless told.
+	Forks int
 }
+
+// limit is how long something may take that is expected to take no longer than d.
+func (c Config) limit(d time.Duration) time.Duration { return d * time.Duration(max(c.Slow, 1)) }
 
 // world is one sandbox with its volumes.
 type world struct {
+	c   Config
 	t   testing.TB
 	in  engine.Instance
 	set *volume.Set
@@ -37,11 +50,16 @@ func Run(t *testing.T, c Config) {
 		"Exec": testExec, "Streams": testStreams, "Refused": testRefused, "Cancel": testCancel, "Signal": testSignal, "Terminal": testTerminal,
 		"List": testList, "Fork": testFork, "ForkShell": testForkShell, "Pause": testPause, "Busy": testBusy, "Hibernate": testHibernate, "Many": testMany, "Attach": testAttach, "Dial": testDial,
 	} {
-		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, c) })
+		t.Run(name, func(t *testing.T) {
+			if !c.Alone {
+				t.Parallel()
+			}
+			test(t, c)
+		})
 	}
 }
 
-func boot(t testing.TB, e engine.Engine, id string) *world {
+func boot(t testing.TB, c Config, e engine.Engine, id string) *world {
 	t.Helper()
 	ctx := t.Context()
 	set, err := volume.Open(ctx, volume.Options{Owner: id, UID: 1000, GID: 1000}, []volume.Spec{{Name: "workspace"}, {Name: "scratch", Policy: volume.Fresh}})
@@ -52,18 +70,18 @@ func boot(t testing.TB, e engine.Engine, id string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return adopt(t, engine.Child{Instance: in, Volumes: set})
+	return adopt(t, c, engine.Child{Instance: in, Volumes: set})
 }
 
-func adopt(t testing.TB, c engine.Child) *world {
+func adopt(t testing.TB, config Config, c engine.Child) *world {
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), config.limit(20*time.Second))
 		defer cancel()
 		if err := c.End(ctx); err != nil {
 			t.Errorf("end of %s: %v", c.Instance.ID(), err)
 		}
 	})
-	return &world{t, c.Instance, c.Volumes}
+	return &world{config, t, c.Instance, c.Volumes}
 }
 
 // sh runs a script and returns what it wrote to both outputs.
@@ -79,7 +97,7 @@ func (w *world) sh(script string) string {
 
 func (w *world) exec(c engine.Cmd) int {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), w.c.limit(30*time.Second))
 	defer cancel()
 	p, err := w.in.Exec(ctx, c)
 	if err != nil {
@@ -100,7 +118,7 @@ func (w *world) want(script, want string) {
 }
 
 func testExec(t *testing.T, c Config) {
-	w := boot(t, c.New(t), "one")
+	w := boot(t, c, c.New(t), "one")
 	w.want("echo $GREETING; pwd; id -u", "hello\n/workspace\n1000\n")
 	w.want("echo text > f; cat f; exit 3", "text\n(status 3)")
 	w.want("cat f", "text\n")
@@ -118,7 +136,7 @@ func testExec(t *testing.T, c Config) {
 }
 
 func testStreams(t *testing.T, c Config) {
-	w := boot(t, c.New(t), "one")
+	w := boot(t, c, c.New(t), "one")
 	var out, errOut bytes.Buffer
 	in := strings.Repeat("0123456789abcdef", 1<<14)
 	w.exec(engine.Cmd{Args: []string{"sh", "-c", "tee /dev/stderr"}, Stdin: strings.NewReader(in), Stdout: &out, Stderr: &errOut})
@@ -132,7 +150,7 @@ func testRefused(t *testing.T, c Config) {
 	if _, err := e.Boot(t.Context(), engine.Spec{}); !errs.Is(err, errs.Invalid) {
 		t.Errorf("booting without an id: %v", err)
 	}
-	w := boot(t, e, "one")
+	w := boot(t, c, e, "one")
 	if _, err := w.in.Exec(t.Context(), engine.Cmd{}); !errs.Is(err, errs.Invalid) {
 		t.Errorf("no command: %v", err)
 	}
@@ -151,7 +169,7 @@ func testRefused(t *testing.T, c Config) {
 }
 
 func testCancel(t *testing.T, c Config) {
-	w := boot(t, c.New(t), "one")
+	w := boot(t, c, c.New(t), "one")
 	ctx, cancel := context.WithCancel(t.Context())
 	p, err := w.in.Exec(ctx, engine.Cmd{Args: []string{"sh", "-c", "while :; do :; done"}})
 	if err != nil {
@@ -164,7 +182,7 @@ func testCancel(t *testing.T, c Config) {
 }
 
 func testSignal(t *testing.T, c Config) {
-	w := boot(t, c.New(t), "one")
+	w := boot(t, c, c.New(t), "one")
 	r, out := io.Pipe()
 	p, err := w.in.Exec(t.Context(), engine.Cmd{Args: []string{"bash", "-c", "trap 'echo got; exit 7' TERM; echo ready; while :; do sleep 0.01; done"}, Stdout: out})
 	if err != nil {
@@ -208,17 +226,16 @@ func (l *locked) String() string {
 // eventually waits for something to become true.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for range 2000 {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if is() {
 			return
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	t.Fatalf("never: %s", what)
 }
 
 func testTerminal(t *testing.T, c Config) {
-	w := boot(t, c.New(t), "one")
+	w := boot(t, c, c.New(t), "one")
 	in, typed := io.Pipe()
 	defer in.Close()
 	var out locked
@@ -240,8 +257,8 @@ func testTerminal(t *testing.T, c Config) {
 
 func testList(t *testing.T, c Config) {
 	e := c.New(t)
-	boot(t, e, "one")
-	two := boot(t, e, "two")
+	boot(t, c, e, "one")
+	two := boot(t, c, e, "two")
 	list, err := e.List(t.Context())
 	if err != nil || len(list) != 2 || list[0].ID != "one" || list[1].ID != "two" {
 		t.Errorf("list: %+v, %v", list, err)
@@ -264,7 +281,7 @@ func ids(n int) []engine.Identity {
 
 func (w *world) fork(n int) []*world {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), w.c.limit(20*time.Second))
 	defer cancel()
 	children, err := engine.Fork(ctx, w.in, w.set, ids(n), engine.FreezeOptions{})
 	if err != nil {
@@ -272,14 +289,14 @@ func (w *world) fork(n int) []*world {
 	}
 	var out []*world
 	for _, c := range children {
-		out = append(out, adopt(w.t, c))
+		out = append(out, adopt(w.t, w.c, c))
 	}
 	return out
 }
 
 // Files are those of the fork's instant, by each volume's policy, and apart from then on.
 func testFork(t *testing.T, c Config) {
-	w := boot(t, c.New(t), "parent")
+	w := boot(t, c, c.New(t), "parent")
 	w.sh("echo before > f; echo x > /scratch/f; echo root > /tmp/f")
 	kids := w.fork(3)
 	w.sh("echo parent > f; rm /tmp/f")
@@ -297,7 +314,7 @@ func testFork(t *testing.T, c Config) {
 
 // A script goes on in each fork from where it was, with its variables, and its descriptors at their offsets.
 func testForkShell(t *testing.T, c Config) {
-	w := boot(t, c.New(t), "parent")
+	w := boot(t, c, c.New(t), "parent")
 	script := `exec 3<in; i=0; declare -A seen; f() { seen[$1]=yes; }
 echo started > started
 while [ ! -e go ]; do i=$((i+1)); sleep 0.01; done
@@ -324,7 +341,7 @@ read line <&3; f "$line"; echo "$line ${#seen[@]} $((i > 0)) $BASHPID $$" > out;
 }
 
 func testPause(t *testing.T, c Config) {
-	w := boot(t, c.New(t), "one")
+	w := boot(t, c, c.New(t), "one")
 	p, err := w.in.Exec(t.Context(), engine.Cmd{Args: []string{"bash", "-c", "while [ ! -e stop ]; do echo x >> ticks; done"}})
 	if err != nil {
 		t.Fatal(err)
@@ -338,7 +355,7 @@ func testPause(t *testing.T, c Config) {
 		return a.Size
 	}
 	eventually(t, "ticks", func() bool { return size() > 10 })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), c.limit(10*time.Second))
 	defer cancel()
 	f, err := w.in.Freeze(ctx, engine.FreezeOptions{})
 	if err != nil {
@@ -359,7 +376,10 @@ func testPause(t *testing.T, c Config) {
 
 // A command that can't be copied holds a fork up, which then changes nothing; if asked it is left out.
 func testBusy(t *testing.T, c Config) {
-	w := boot(t, c.New(t), "one")
+	if c.Copies {
+		t.Skip("nothing is ever busy in this engine: every process can be copied")
+	}
+	w := boot(t, c, c.New(t), "one")
 	in, typed := io.Pipe()
 	defer in.Close()
 	p, err := w.in.Exec(t.Context(), engine.Cmd{Args: []string{"wc", "-c"}, Stdin: in})
@@ -371,13 +391,13 @@ func testBusy(t *testing.T, c Config) {
 	if _, err := engine.Fork(ctx, w.in, w.set, ids(1), engine.FreezeOptions{}); !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "wc") {
 		t.Errorf("a busy fork: %v", err)
 	}
-	ctx2, cancel2 := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx2, cancel2 := context.WithTimeout(t.Context(), c.limit(5*time.Second))
 	defer cancel2()
 	kids, err := engine.Fork(ctx2, w.in, w.set, ids(1), engine.FreezeOptions{Kill: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	adopt(t, kids[0]).want("echo here", "here\n")
+	adopt(t, c, kids[0]).want("echo here", "here\n")
 	typed.Close()
 	if status, err := p.Wait(t.Context()); status != 0 || err != nil {
 		t.Errorf("the original: status %d, %v", status, err)
@@ -402,13 +422,13 @@ func testHibernate(t *testing.T, c Config) {
 	if !c.Saves {
 		t.Skip("THIS ENGINE DOESN'T SAVE IMAGES: hibernation runs with engines that do")
 	}
-	w := boot(t, c.New(t), "one")
+	w := boot(t, c, c.New(t), "one")
 	w.sh("printf 'a\\nb\\n' > in")
 	if _, err := w.in.Exec(t.Context(), engine.Cmd{Args: []string{"bash", "-c", hibernating}}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "start", func() bool { return w.sh("ls up 2>/dev/null") == "up\n" })
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), c.limit(20*time.Second))
 	defer cancel()
 	image, cut, err := engine.Capture(ctx, w.in, w.set, "cut", engine.FreezeOptions{})
 	if err != nil {
@@ -439,7 +459,7 @@ func testHibernate(t *testing.T, c Config) {
 		t.Fatal(err)
 	}
 	for _, k := range kids {
-		a := adopt(t, k)
+		a := adopt(t, c, k)
 		a.sh("touch go")
 		eventually(t, "the end", func() bool { return a.sh("cat out 2>/dev/null") != "(status 1)" && a.sh("cat out") != "" })
 		a.want("cat out", "a b 42\none two\nslept\nthree\na b c\n")
@@ -448,9 +468,9 @@ func testHibernate(t *testing.T, c Config) {
 
 // Many forks at once, of a sandbox in which others work.
 func testMany(t *testing.T, c Config) {
-	w := boot(t, c.New(t), "parent")
+	w := boot(t, c, c.New(t), "parent")
 	w.sh("echo x > f")
-	for i, k := range w.fork(20) {
+	for i, k := range w.fork(cmp.Or(c.Forks, 20)) {
 		k.sh(fmt.Sprintf("echo %d >> f", i))
 		k.want("cat f", fmt.Sprintf("x\n%d\n", i))
 	}
@@ -461,7 +481,7 @@ var volumeCred = vfs.Cred{}
 
 // testAttach takes up a command in a fork that another client started in the parent, with and without a terminal.
 func testAttach(t *testing.T, c Config) {
-	w := boot(t, c.New(t), "attach")
+	w := boot(t, c, c.New(t), "attach")
 	if _, ok := w.in.(engine.Attacher); !ok {
 		t.Skip("this engine's commands can't be taken up again: its instances are no engine.Attacher")
 	}
@@ -488,7 +508,7 @@ func testAttach(t *testing.T, c Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := adopt(t, children[0])
+	child := adopt(t, c, children[0])
 	a := child.in.(engine.Attacher)
 	if got := a.Running(); len(got) != 2 || got[0].Pid != plain.Pid() || got[0].TTY || !got[1].TTY || len(got[0].Args) != 3 {
 		t.Errorf("running in the fork: %+v", got)

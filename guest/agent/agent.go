@@ -29,6 +29,8 @@ import (
 type Machine interface {
 	// Renew sets entropy, time, names and network. Its error says what couldn't be set.
 	Renew(r wire.Renew) error
+	// Sync writes what filesystems hold back.
+	Sync()
 	Mount(m wire.Mount) error
 	Unmount(path string) error
 	// Off turns the machine off; it may return before that has happened.
@@ -226,6 +228,9 @@ func (a *Agent) freeze(s *wire.Stream, token string) error {
 		}
 	}()
 	err := a.o.Workload.Freeze(ctx)
+	if err == nil && a.o.Machine != nil {
+		a.o.Machine.Sync() // programs that have written to a mapped file don't run any more
+	}
 	if err == nil {
 		err = s.Stopped() // the host doesn't wait for it any more, so that it wouldn't thaw
 	}
@@ -280,6 +285,14 @@ func (a *Agent) renew(r wire.Renew) error {
 		return err
 	}
 	a.identity = slices.Clone(wire.Strings(r.Env))
+	a.mu.Lock()
+	for _, c := range a.commands {
+		c.log.forget()
+	}
+	for _, c := range a.ended {
+		c.log.forget()
+	}
+	a.mu.Unlock()
 	if err := a.o.Workload.Thaw(); err != nil {
 		return err
 	}

@@ -34,8 +34,8 @@ type command struct {
 	output []source
 
 	killed   sync.Once
-	finished chan struct{} // closed when status counts
-	status   int
+	finished chan struct{} // closed when exit counts
+	exit     wire.Exit
 }
 
 // source is a file that the command's output comes out of.
@@ -65,7 +65,8 @@ func (c *command) open(e wire.Exec, who account) ([]uintptr, error) {
 			mine, its = its, mine
 		}
 		files = append(files, uintptr(its))
-		_ = unix.SetNonblock(mine, true) // so that Go waits for it without a thread
+		_ = unix.Fchown(its, int(who.uid), int(who.gid)) // so that it can open /dev/stdout once more; without the right to, it is its own
+		_ = unix.SetNonblock(mine, true)                 // so that Go waits for it without a thread
 		f := os.NewFile(uintptr(mine), "pipe")
 		if i == 0 {
 			c.input = f
@@ -201,9 +202,10 @@ func (c *command) wait(ended <-chan syscall.WaitStatus, p *pumps) {
 		p.ended.Wait()
 		late.Stop()
 	}
-	c.status = ws.ExitStatus()
+	c.exit.Status = ws.ExitStatus()
 	if ws.Signaled() {
-		c.status = 128 + int(ws.Signal())
+		c.exit.Signal = int(ws.Signal())
+		c.exit.Status = 128 + c.exit.Signal
 	}
 	c.closeInputAtEnd()
 	c.log.close()
@@ -274,7 +276,7 @@ func (a *Agent) serve(s *wire.Stream, c *command) error {
 	case <-s.Done():
 		return s.Stopped()
 	}
-	if err := s.Message(wire.Progress{Exited: &wire.Exit{Status: c.status}}); err == nil {
+	if err := s.Message(wire.Progress{Exited: &c.exit}); err == nil {
 		a.tell(c)
 	}
 	return nil

@@ -77,6 +77,17 @@ func (l *log) close() {
 	l.cond.Broadcast()
 }
 
+// forget drops what there is: who read it, or was to, isn't here any more.
+func (l *log) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.chunks, l.start = nil, l.end
+	for r := range l.readers {
+		r.at = l.end
+	}
+	l.cond.Broadcast()
+}
+
 // attach returns a reader from the beginning of what is kept.
 func (l *log) attach() *reader {
 	l.mu.Lock()

@@ -104,6 +104,20 @@ func (s *Store) Root(ctx context.Context, ref string) (file string, c Config, er
 	return file, c, nil
 }
 
+// Held returns the filesystem of an image that is in the store already, by the image's digest; errs.NotFound: it isn't.
+func (s *Store) Held(digest string) (file string, c Config, err error) {
+	h, err := v1.NewHash(digest)
+	if err != nil {
+		return "", c, errs.New(errs.Invalid, "image", digest, err)
+	}
+	file = filepath.Join(s.dir, h.Hex+".erofs")
+	raw, err := os.ReadFile(file + ".json")
+	if err != nil {
+		return "", c, errs.New(errs.NotFound, "image", digest, err)
+	}
+	return file, c, json.Unmarshal(raw, &c)
+}
+
 func (s *Store) lock(digest string) *sync.Mutex {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,6 +39,9 @@ func (m Machine) Renew(r wire.Renew) error {
 	return nil
 }
 
+// Sync implements agent.Machine.
+func (Machine) Sync() { unix.Sync() }
+
 // Mount implements agent.Machine.
 func (Machine) Mount(m wire.Mount) error { return mount(m) }
 

@@ -85,6 +85,7 @@ type Progress struct {
 // Exit is a command's end: its status, as the shell has it.
 type Exit struct {
 	Status int `json:"status"`
+	Signal int `json:"signal,omitempty"` // that ended it
 }
 
 // Running lists commands.

@@ -59,7 +59,7 @@ func digest(t testing.TB, file string) string {
 }
 
 // Tool returns the path of an installed program: versitygw, rclone, miniogo, aws, python, s3cmd, sdk-python, an SDK of E2B, mcp-js, mcp-python, tigris, qemu-system-x86_64, busybox,
-// kernel-bench or kernel-cloud (these two: a Linux image, with modules/ beside it), or debian-python (the folder of an OCI layout).
+// bash-static, kernel-bench or kernel-cloud (these two: a Linux image, with modules/ beside it), or debian-python (the folder of an OCI layout).
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	var path, setup string
@@ -92,6 +92,8 @@ func Tool(t testing.TB, name string) string {
 		setup, path = "qemu", filepath.Join("qemu", "bin", name)
 	case "busybox":
 		setup, path = "kernels", filepath.Join("kernels", "bin", name)
+	case "bash-static":
+		setup, path = name, filepath.Join(name, "bin", "bash")
 	case "kernel-bench", "kernel-cloud": // their modules are beside them
 		setup, path = "kernels", filepath.Join("kernels", strings.TrimPrefix(name, "kernel-"), "vmlinuz")
 	case "debian-python": // a layout's folder, with the image python:3.12-slim

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,10 +41,6 @@ func rootImage(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	applets, err := exec.Command(harness.Tool(t, "busybox"), "--list").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	put := func(h tar.Header, content []byte) {
@@ -61,9 +58,8 @@ func rootImage(t *testing.T) string {
 	put(tar.Header{Name: "etc/passwd", Mode: 0o644}, []byte("root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:User:/home/user:/bin/sh\n"))
 	put(tar.Header{Name: "etc/group", Mode: 0o644}, []byte("root:x:0:\nuser:x:1000:\nstaff:x:50:user\n"))
 	put(tar.Header{Name: "bin/busybox", Mode: 0o755}, busybox)
-	for _, name := range strings.Fields(string(applets)) {
+	for _, name := range busyboxApplets(t) {
 		switch name {
-		case "busybox":
 		case "cat":
 			put(tar.Header{Typeflag: tar.TypeLink, Name: "bin/cat", Linkname: "bin/busybox"}, nil)
 		default:
@@ -100,6 +96,16 @@ func rootImage(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// busyboxApplets are the programs that busybox is, beside its own name.
+func busyboxApplets(t *testing.T) []string {
+	t.Helper()
+	list, err := exec.Command(harness.Tool(t, "busybox"), "--list").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(strings.Fields(string(list)), func(name string) bool { return name == "busybox" })
 }
 
 // guestArchive is what a VM with the agent boots from.

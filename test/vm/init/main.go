@@ -16,7 +16,7 @@ import (
 
 func main() {
 	status, err := os.OpenFile("/dev/console", os.O_WRONLY, 0)
-	if err := mounts(); err != nil {
+	if err := errors.Join(root(), mounts()); err != nil {
 		fmt.Println("bench: mount:", err)
 	}
 	if s, openErr := serial("/dev/ttyS2"); openErr == nil {
@@ -38,6 +38,15 @@ func main() {
 	unix.Sync()
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 	select {} // the kernel would panic if its first process ended
+}
+
+// root makes the archive's filesystem a root that a process can leave (pivot_root), as a VMM process does: the kernel's first one can't be left.
+func root() error {
+	const all = "/all"
+	if err := os.Mkdir(all, 0o755); err != nil {
+		return err
+	}
+	return errors.Join(unix.Mount("/", all, "", unix.MS_BIND, ""), os.Chdir(all), unix.Mount(".", "/", "", unix.MS_MOVE, ""), unix.Chroot("."), os.Chdir("/"))
 }
 
 func mounts() error {

@@ -306,10 +306,6 @@ func (m *machine) child(ctx context.Context, i int, token string, pid int, start
 	if err != nil {
 		return "", err
 	}
-	var first int
-	if _, err := fmt.Fscan(out, &first); err != nil || first != 42 { // what it had written before the fork
-		return "", fmt.Errorf("the workload had written %d, %w", first, err)
-	}
 	if err := ask(feed, out, fmt.Sprintf("y=%d; x=$((x+y)); echo $x; echo $x >/tmp/child%d", i, i), fmt.Sprint(42+i)); err != nil {
 		return "", err
 	}

@@ -1,0 +1,83 @@
+package microvm
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"agentrun.dev/engine"
+	"agentrun.dev/errs"
+	"agentrun.dev/fusefs"
+	"agentrun.dev/guest"
+	"agentrun.dev/guest/wire"
+	"agentrun.dev/vfs"
+	"agentrun.dev/vfs/memfs"
+)
+
+// Mount implements engine.Mounter.
+func (in *Instance) Mount(ctx context.Context, v engine.Volume) error {
+	if err := checkVolume(v); err != nil {
+		return err
+	}
+	if err := in.takeTurn(ctx, "mount"); err != nil {
+		return err
+	}
+	defer func() { <-in.turn }()
+	i, err := in.slots.take(v.Path)
+	if err != nil {
+		return err
+	}
+	in.slots.serve(i, v, fusefs.New(fusefs.Options{FS: v.FS, ReadOnly: v.ReadOnly}))
+	if err := in.mountOutside(ctx, v); err != nil {
+		in.slots.drop(i)
+		return err
+	}
+	err = in.ask(ctx, "mount", func(ctx context.Context, a *guest.Client) error {
+		return a.Mount(ctx, wire.Mount{Type: "virtiofs", Source: wire.Text(tag(i)), Path: wire.Text(v.Path), Read: v.ReadOnly})
+	})
+	if err != nil {
+		in.slots.drop(i) // should it be mounted all the same, it answers with errors
+		return errors.Join(err, in.ns.Unmount(v.Path))
+	}
+	return nil
+}
+
+// Unmount implements engine.Mounter. errs.Conflict: it is in use.
+func (in *Instance) Unmount(ctx context.Context, path string) error {
+	if err := in.takeTurn(ctx, "unmount"); err != nil {
+		return err
+	}
+	defer func() { <-in.turn }()
+	i, ok := in.slots.find(path)
+	if !ok {
+		return errs.Msg(errs.Invalid, "unmount", path, "no volume is mounted there")
+	}
+	if err := in.ask(ctx, "unmount", func(ctx context.Context, a *guest.Client) error { return a.Unmount(ctx, path) }); err != nil {
+		return err
+	}
+	in.slots.drop(i)
+	if err := in.ns.Unmount(path); err != nil {
+		return errs.New(errs.Invalid, "unmount", path, err)
+	}
+	return nil
+}
+
+// Namespace implements engine.Filer: volumes as they are, and the root as the guest says it is.
+func (in *Instance) Namespace() *vfs.Namespace { return in.ns }
+
+// mountOutside mounts a volume in the tree that is seen from outside.
+func (in *Instance) mountOutside(ctx context.Context, v engine.Volume) error {
+	err := in.ns.Mount(ctx, v)
+	switch {
+	case errors.Is(err, syscall.EBUSY):
+		return errs.New(errs.Conflict, "mount", v.Path, err)
+	case err != nil:
+		return errs.New(errs.Invalid, "mount", v.Path, err)
+	}
+	return nil
+}
+
+// rootMount is the root of that tree.
+func rootMount(*Instance) vfs.Mount {
+	return vfs.Mount{FS: memfs.New(memfs.Options{}), Source: "root", Type: "overlay", ReadOnly: true}
+}

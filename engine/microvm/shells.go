@@ -1,0 +1,152 @@
+package microvm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"agentrun.dev/errs"
+	"agentrun.dev/vmm"
+	"agentrun.dev/vmm/jail"
+)
+
+// guestCID is every machine's address of vsock: each has a network of its own.
+const guestCID = 3
+
+// shells are confined processes that wait for a guest of one kind. They live as long as somebody holds them: bases, images,
+// instances.
+type shells struct {
+	e    *Engine
+	kind kind
+	root *root
+	disk *os.File
+
+	holders int // counted by all
+
+	ready   chan *jail.Process
+	ctx     context.Context
+	stop    context.CancelFunc
+	filling sync.WaitGroup
+	fill    sync.Once
+}
+
+// allShells finds the shells of a kind.
+type allShells struct {
+	mu   sync.Mutex
+	kind map[kind]*shells
+}
+
+// hold returns the shells of a kind, which the caller releases.
+func (a *allShells) hold(e *Engine, k kind, r *root) (*shells, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.kind[k]; s != nil {
+		s.holders++
+		return s, nil
+	}
+	if e.ctx.Err() != nil {
+		return nil, errs.Msg(errs.Unavailable, "microvm", "", "the engine is closed")
+	}
+	disk, err := os.Open(r.file)
+	if err != nil {
+		return nil, errs.New(errs.Unavailable, "microvm", "root", err)
+	}
+	s := &shells{e: e, kind: k, root: r, disk: disk, holders: 1, ready: make(chan *jail.Process, max(e.o.Shells-1, 0))}
+	s.ctx, s.stop = context.WithCancel(e.ctx)
+	if a.kind == nil {
+		a.kind = make(map[kind]*shells)
+	}
+	a.kind[k] = s
+	return s, nil
+}
+
+// again holds shells once more that are held already.
+func (s *shells) again() *shells {
+	s.e.shells.mu.Lock()
+	defer s.e.shells.mu.Unlock()
+	s.holders++
+	return s
+}
+
+// release is the opposite of hold; the last one ends the shells.
+func (s *shells) release() error {
+	a := &s.e.shells
+	a.mu.Lock()
+	s.holders--
+	last := s.holders == 0
+	if last {
+		delete(a.kind, s.kind)
+	}
+	a.mu.Unlock()
+	if !last {
+		return nil
+	}
+	s.stop()
+	s.filling.Wait()
+	var err error
+	for {
+		select {
+		case p := <-s.ready:
+			err = errors.Join(err, p.Close())
+			continue
+		default:
+		}
+		return errors.Join(err, s.disk.Close())
+	}
+}
+
+// take returns a shell: one that waits, or one that is started now. One that waited may have been killed by somebody.
+func (s *shells) take(ctx context.Context) (p *jail.Process, waited bool, err error) {
+	if s.e.o.Shells > 0 {
+		s.fill.Do(func() { s.filling.Go(s.keepFull) }) // for the first time when one is needed
+	}
+	select {
+	case p := <-s.ready:
+		return p, true, nil
+	default:
+	}
+	p, err = s.start(ctx)
+	return p, false, err
+}
+
+// start starts one.
+func (s *shells) start(ctx context.Context) (*jail.Process, error) {
+	o := s.e.o
+	d := jail.Devices{CID: guestCID, Disks: []jail.Disk{{File: s.disk, Serial: "root", ReadOnly: true}}, RNG: true}
+	for i := range Slots {
+		d.Shares = append(d.Shares, tag(i))
+	}
+	return jail.Start(ctx, jail.Options{Config: vmm.Config{Memory: s.kind.Memory, VCPUs: s.kind.VCPUs}, Devices: d, Path: o.VMM[0], Args: o.VMM[1:], UID: o.UID, GID: o.GID})
+}
+
+// tag names a slot's device.
+func tag(slot int) string { return fmt.Sprintf("vol%d", slot) }
+
+// keepFull starts shells until the last holder is gone.
+func (s *shells) keepFull() {
+	for wait := time.Duration(0); s.ctx.Err() == nil; { // one more waits to be put among the ready
+		ctx, cancel := context.WithTimeout(s.ctx, s.e.o.Patience)
+		p, err := s.start(ctx)
+		cancel()
+		if err != nil {
+			if s.ctx.Err() == nil {
+				s.e.o.Log.Warn("microvm: a VMM process couldn't be started in advance", "error", err)
+			}
+			wait = min(max(2*wait, 100*time.Millisecond), 10*time.Second)
+			select {
+			case <-s.ctx.Done():
+			case <-time.After(wait):
+			}
+			continue
+		}
+		wait = 0
+		select {
+		case s.ready <- p:
+		case <-s.ctx.Done():
+			_ = p.Close()
+		}
+	}
+}
