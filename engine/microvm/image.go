@@ -150,21 +150,16 @@ func closeServers(servers [Slots]*fusefs.Server) {
 func (im *Image) embody(ctx context.Context, id string, n nature) (*Instance, error) {
 	c, cancel := context.WithTimeout(ctx, im.e.o.Patience)
 	defer cancel()
-	for {
-		p, waited, err := im.shells.take(c)
-		if err != nil {
-			return nil, err
-		}
-		in := newInstance(id, n, im.shells.again(), p)
-		err = p.Restore(c, im.machine)
-		if err == nil {
-			return in, nil
-		}
-		in.end(err)
-		if !waited || !errs.Is(err, errs.Unavailable) || c.Err() != nil {
-			return nil, err
-		}
+	p, err := im.shells.take(c)
+	if err != nil {
+		return nil, err
 	}
+	in := newInstance(id, n, im.shells.again(), p)
+	if err := p.Restore(c, im.machine); err != nil {
+		in.end(err)
+		return nil, err
+	}
+	return in, nil
 }
 
 // renew has the agent make the machine another one, and let the workload go on. Without its word nothing may be believed to be new.

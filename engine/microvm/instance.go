@@ -10,6 +10,7 @@ import (
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
 	"agentrun.dev/guest"
+	"agentrun.dev/guest/files"
 	"agentrun.dev/vfs"
 	"agentrun.dev/vmm/jail"
 )
@@ -31,7 +32,6 @@ type Instance struct {
 	shells *shells
 	proc   *jail.Process
 	slots  *slots
-	ns     *vfs.Namespace
 	usage  usage
 
 	life context.Context // ends when the machine has, for the reason that is its cause
@@ -44,6 +44,8 @@ type Instance struct {
 
 	mu       sync.Mutex
 	agent    *guest.Client
+	ns       *vfs.Namespace // with what the agent shows as its root
+	root     *files.FS
 	token    string        // of the workload, frozen; empty: it isn't
 	thawed   chan struct{} // closed when it isn't
 	commands map[int]*process
@@ -65,7 +67,7 @@ func newInstance(id string, n nature, s *shells, p *jail.Process) *Instance {
 	close(in.thawed)
 	in.life, in.kill = context.WithCancelCause(context.Background())
 	in.slots = newSlots(in)
-	in.ns = vfs.NewNamespace(rootMount(in))
+	in.ns = emptyRoot()
 	in.usage.begin(p.PID())
 	go in.watch()
 	return in
@@ -90,13 +92,16 @@ func (in *Instance) end(cause error) {
 		defer close(in.gone)
 		in.kill(cause)
 		in.mu.Lock()
-		agent := in.agent
+		agent, root := in.agent, in.root
 		in.mu.Unlock()
 		if err := in.proc.Close(); err != nil {
 			in.e.o.Log.Warn("microvm: the end of a VMM process", "id", in.id, "error", err)
 		}
 		if agent != nil {
 			_ = agent.Close() // its other end is gone
+		}
+		if root != nil {
+			_ = root.Close()
 		}
 		in.slots.close()
 		if err := in.shells.release(); err != nil {
@@ -192,7 +197,7 @@ func (in *Instance) client(ctx context.Context) (*guest.Client, error) {
 		return in.agent, nil
 	}
 	in.agent = fresh
-	return fresh, nil
+	return fresh, in.showRoot(fresh)
 }
 
 // connect connects to the agent, which may not listen yet.

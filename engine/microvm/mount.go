@@ -9,6 +9,7 @@ import (
 	"agentrun.dev/errs"
 	"agentrun.dev/fusefs"
 	"agentrun.dev/guest"
+	"agentrun.dev/guest/files"
 	"agentrun.dev/guest/wire"
 	"agentrun.dev/vfs"
 	"agentrun.dev/vfs/memfs"
@@ -37,7 +38,7 @@ func (in *Instance) Mount(ctx context.Context, v engine.Volume) error {
 	})
 	if err != nil {
 		in.slots.drop(i) // should it be mounted all the same, it answers with errors
-		return errors.Join(err, in.ns.Unmount(v.Path))
+		return errors.Join(err, in.Namespace().Unmount(v.Path))
 	}
 	return nil
 }
@@ -56,18 +57,22 @@ func (in *Instance) Unmount(ctx context.Context, path string) error {
 		return err
 	}
 	in.slots.drop(i)
-	if err := in.ns.Unmount(path); err != nil {
+	if err := in.Namespace().Unmount(path); err != nil {
 		return errs.New(errs.Invalid, "unmount", path, err)
 	}
 	return nil
 }
 
 // Namespace implements engine.Filer: volumes as they are, and the root as the guest says it is.
-func (in *Instance) Namespace() *vfs.Namespace { return in.ns }
+func (in *Instance) Namespace() *vfs.Namespace {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.ns
+}
 
 // mountOutside mounts a volume in the tree that is seen from outside.
 func (in *Instance) mountOutside(ctx context.Context, v engine.Volume) error {
-	err := in.ns.Mount(ctx, v)
+	err := in.Namespace().Mount(ctx, v)
 	switch {
 	case errors.Is(err, syscall.EBUSY):
 		return errs.New(errs.Conflict, "mount", v.Path, err)
@@ -77,7 +82,28 @@ func (in *Instance) mountOutside(ctx context.Context, v engine.Volume) error {
 	return nil
 }
 
-// rootMount is the root of that tree.
-func rootMount(*Instance) vfs.Mount {
-	return vfs.Mount{FS: memfs.New(memfs.Options{}), Source: "root", Type: "overlay", ReadOnly: true}
+// emptyRoot is the root of that tree as long as nobody is connected with the agent.
+func emptyRoot() *vfs.Namespace {
+	return vfs.NewNamespace(vfs.Mount{FS: memfs.New(memfs.Options{}), Source: rootSource, Type: "overlay"})
+}
+
+const rootSource = "root"
+
+// showRoot puts the files that a connection with the agent shows into the tree. mu is held.
+func (in *Instance) showRoot(a *guest.Client) error {
+	root := files.New(a, files.Options{Timeout: in.e.o.Patience})
+	ns, err := in.ns.Clone(func(m vfs.Mount) (vfs.Mount, error) {
+		if m.Path == "/" {
+			m.FS = root
+		}
+		return m, nil
+	})
+	if err != nil {
+		return errs.New(errs.Other, "microvm", in.id, err)
+	}
+	if in.root != nil {
+		_ = in.root.Close() // its connection is broken
+	}
+	in.ns, in.root = ns, root
+	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"time"
 
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm"
@@ -26,11 +25,8 @@ type shells struct {
 
 	holders int // counted by all
 
-	ready   chan *jail.Process
-	ctx     context.Context
-	stop    context.CancelFunc
-	filling sync.WaitGroup
-	fill    sync.Once
+	first sync.Once
+	pool  *jail.Pool // made when the first one is taken
 }
 
 // allShells finds the shells of a kind.
@@ -54,8 +50,7 @@ func (a *allShells) hold(e *Engine, k kind, r *root) (*shells, error) {
 	if err != nil {
 		return nil, errs.New(errs.Unavailable, "microvm", "root", err)
 	}
-	s := &shells{e: e, kind: k, root: r, disk: disk, holders: 1, ready: make(chan *jail.Process, max(e.o.Shells-1, 0))}
-	s.ctx, s.stop = context.WithCancel(e.ctx)
+	s := &shells{e: e, kind: k, root: r, disk: disk, holders: 1}
 	if a.kind == nil {
 		a.kind = make(map[kind]*shells)
 	}
@@ -84,32 +79,17 @@ func (s *shells) release() error {
 	if !last {
 		return nil
 	}
-	s.stop()
-	s.filling.Wait()
-	var err error
-	for {
-		select {
-		case p := <-s.ready:
-			err = errors.Join(err, p.Close())
-			continue
-		default:
-		}
-		return errors.Join(err, s.disk.Close())
+	s.first.Do(func() {})
+	if s.pool == nil {
+		return s.disk.Close()
 	}
+	return errors.Join(s.pool.Close(), s.disk.Close())
 }
 
-// take returns a shell: one that waits, or one that is started now. One that waited may have been killed by somebody.
-func (s *shells) take(ctx context.Context) (p *jail.Process, waited bool, err error) {
-	if s.e.o.Shells > 0 {
-		s.fill.Do(func() { s.filling.Go(s.keepFull) }) // for the first time when one is needed
-	}
-	select {
-	case p := <-s.ready:
-		return p, true, nil
-	default:
-	}
-	p, err = s.start(ctx)
-	return p, false, err
+// take returns a shell: one that waits, or one that is started now.
+func (s *shells) take(ctx context.Context) (*jail.Process, error) {
+	s.first.Do(func() { s.pool = jail.NewPool(max(s.e.o.Shells, 0), s.start) })
+	return s.pool.Get(ctx)
 }
 
 // start starts one.
@@ -124,29 +104,3 @@ func (s *shells) start(ctx context.Context) (*jail.Process, error) {
 
 // tag names a slot's device.
 func tag(slot int) string { return fmt.Sprintf("vol%d", slot) }
-
-// keepFull starts shells until the last holder is gone.
-func (s *shells) keepFull() {
-	for wait := time.Duration(0); s.ctx.Err() == nil; { // one more waits to be put among the ready
-		ctx, cancel := context.WithTimeout(s.ctx, s.e.o.Patience)
-		p, err := s.start(ctx)
-		cancel()
-		if err != nil {
-			if s.ctx.Err() == nil {
-				s.e.o.Log.Warn("microvm: a VMM process couldn't be started in advance", "error", err)
-			}
-			wait = min(max(2*wait, 100*time.Millisecond), 10*time.Second)
-			select {
-			case <-s.ctx.Done():
-			case <-time.After(wait):
-			}
-			continue
-		}
-		wait = 0
-		select {
-		case s.ready <- p:
-		case <-s.ctx.Done():
-			_ = p.Close()
-		}
-	}
-}

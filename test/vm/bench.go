@@ -126,6 +126,14 @@ func (p *Program) attempt(t testing.TB, archive, dir string) (*Result, error) {
 	cmd := exec.CommandContext(ctx, harness.Tool(t, "qemu-system-x86_64"), args...)
 	var output, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &stderr
+	if file := os.Getenv("AGENTRUN_BENCH_OUTPUT"); file != "" { // for who looks at a run as it goes
+		f, err := os.Create(file)
+		if err != nil {
+			return &Result{}, err
+		}
+		defer f.Close()
+		cmd.Stdout = io.MultiWriter(&output, f)
+	}
 	cmd.WaitDelay = 5 * time.Second
 	start := time.Now()
 	err := cmd.Run()
