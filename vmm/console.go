@@ -79,6 +79,18 @@ func (c *console) Input(p []byte) (int, error) {
 	return n, nil
 }
 
+// resume raises the interrupt again that the driver hasn't dealt with: it may have come between what was saved of the console and of the
+// interrupt controllers.
+func (c *console) resume() {
+	c.mu.Lock()
+	u := &c.uart
+	due := u.ier&ierSend != 0 && u.sent || u.ier&ierRecv != 0 && len(c.input) > 0
+	c.mu.Unlock()
+	if due {
+		_ = c.irq()
+	}
+}
+
 // access is one of the guest's. Only the first byte of a wider one counts, as on the chip.
 func (c *console) access(off uint16, p []byte, out bool) {
 	c.mu.Lock()

@@ -203,6 +203,7 @@ func (v *VM) resume() {
 	for _, d := range v.devices {
 		d.Resume()
 	}
+	v.console.resume()
 	v.startCPUs()
 }
 

@@ -216,15 +216,27 @@ func (v *VM) chips() error {
 
 // interrupt returns what raises a line: an edge each call.
 func (v *VM) interrupt(irq uint32) func() error {
-	return func() error {
-		if v.config.Bare {
-			return nil
-		}
-		if err := v.vm.IRQLine(irq, true); err != nil {
-			return err
-		}
-		return v.vm.IRQLine(irq, false)
+	if v.config.Bare {
+		return func() error { return nil }
 	}
+	l := &line{set: func(high bool) error { return v.vm.IRQLine(irq, high) }}
+	return l.edge
+}
+
+// line is an interrupt line whose edges don't overlap. One that began while the line was still high from another would be none, and
+// what that one was for may have been dealt with already, by another vCPU: the guest would wait for ever.
+type line struct {
+	mu  sync.Mutex
+	set func(high bool) error
+}
+
+func (l *line) edge() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.set(true); err != nil {
+		return err
+	}
+	return l.set(false)
 }
 
 // Memory is the guest's RAM. It is the VM's and is gone after Close.

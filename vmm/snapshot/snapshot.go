@@ -152,11 +152,14 @@ func ReadCPU(c *kvm.VCPU, cpuid []kvm.CPUIDEntry, msrs []uint32, xsave int, bare
 	s.XSave = block(c.XSave, xsave)
 	s.XCRs = block(c.XCRs, kvm.XCRsSize)
 	s.Debug = block(c.DebugRegs, kvm.DebugRegsSize)
+	// The timer's deadline before the APIC: the kernel may find at any call that the timer is due, takes the deadline away then and has the
+	// APIC interrupt. In this order the interrupt is seen in one of the two, at worst in both; else it could be in neither, and a
+	// vCPU that waits for it would wait for ever.
+	s.MSRs, err2 = ReadMSRs(c, msrs)
+	keep(err2)
 	if !bare {
 		s.LAPIC = block(c.LAPIC, kvm.LAPICSize)
 	}
-	s.MSRs, err2 = ReadMSRs(c, msrs)
-	keep(err2)
 	s.TSCKHz = c.TSCKHz()
 	return s, err
 }
@@ -185,10 +188,30 @@ func (s *CPU) Set(c *kvm.VCPU, fresh []kvm.MSR) error {
 	if err != nil {
 		return err
 	}
+	if c.ID() == 0 {
+		keep(aside(c, s.MSRs))
+	}
+	if err != nil {
+		return err
+	}
 	if err := setMSRs(c, s.MSRs, fresh); err != nil {
 		return err
 	}
 	return c.SetEvents(s.Events)
+}
+
+// aside sets the counter of the VM's first vCPU to something far from what it is to be. A value less than a second off is taken by
+// kernels for an attempt at what is there already, and not set: a shell as old as the guest would keep its own time, which may be behind
+// the guest's. The other vCPUs' counters then agree with the first's, as they should.
+func aside(c *kvm.VCPU, want []kvm.MSR) error {
+	for _, m := range want {
+		if m.Index == msrTSC {
+			m.Value += 1 << 44
+			_, err := c.SetMSRs([]kvm.MSR{m})
+			return err
+		}
+	}
+	return nil
 }
 
 func setMSRs(c *kvm.VCPU, want, fresh []kvm.MSR) error {
