@@ -70,14 +70,14 @@ func TestSDKs(t *testing.T) {
 	s := harness.Start(t)
 	key := newKey(t, s)
 	env := []string{"E2B_API_KEY=" + key, "E2B_API_URL=" + s.API, "E2B_SANDBOX_URL=" + s.API, "E2B_VOLUME_API_URL=" + s.API}
-	reports := make([]*report, len(clients))
+	reports, limited := make([]*report, len(clients)), limits(t, s)
 	turn := make(chan struct{}, 2) // suites wait much and reckon little; two at once fill a small machine
 	var wait sync.WaitGroup
 	for i, c := range clients {
 		wait.Go(func() {
 			turn <- struct{}{}
 			defer func() { <-turn }()
-			reports[i] = run(t, c, env)
+			reports[i] = run(t, c, slices.Concat(env, limited[i]))
 		})
 	}
 	wait.Wait()
@@ -93,9 +93,9 @@ func TestSDKs(t *testing.T) {
 }
 
 // newKey makes a key of the form that E2B's SDKs accept.
-func newKey(t *testing.T, s *harness.Server) string {
+func newKey(t *testing.T, s *harness.Server, more ...string) string {
 	t.Helper()
-	cmd := exec.Command(harness.Binary(t), "keys", "create", "--e2b")
+	cmd := exec.Command(harness.Binary(t), append([]string{"keys", "create", "--e2b"}, more...)...)
 	cmd.Env = s.ClientEnv(t.TempDir())
 	var wrong bytes.Buffer
 	cmd.Stderr = &wrong

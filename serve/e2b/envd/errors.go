@@ -57,7 +57,8 @@ var forms = map[errs.Kind]problem{
 	errs.Conflict: {status: http.StatusConflict, code: connect.CodeFailedPrecondition}, errs.Precondition: {status: http.StatusConflict, code: connect.CodeFailedPrecondition},
 	errs.Denied: {status: http.StatusForbidden, code: connect.CodePermissionDenied}, errs.Unauthorized: {status: http.StatusUnauthorized, code: connect.CodeUnauthenticated},
 	errs.TooLarge: {status: http.StatusRequestEntityTooLarge, code: connect.CodeResourceExhausted}, errs.Limit: {status: http.StatusTooManyRequests, code: connect.CodeResourceExhausted},
-	errs.NoSpace:     {status: http.StatusInsufficientStorage, code: connect.CodeResourceExhausted},
+	// Calls have no code for a full disk: what clients take CodeResourceExhausted as is a rate limit, and E2B's own envd says this.
+	errs.NoSpace:     {status: http.StatusInsufficientStorage, code: connect.CodeInternal},
 	errs.Unavailable: {status: http.StatusBadGateway, code: connect.CodeUnavailable, text: gone}, errs.Unsupported: {status: http.StatusNotImplemented, code: connect.CodeUnimplemented},
 	errs.Canceled: {status: 499, code: connect.CodeCanceled},
 }

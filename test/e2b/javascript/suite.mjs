@@ -10,5 +10,6 @@ import './code.mjs';
 import './template.mjs';
 import './volume.mjs';
 import './errors.mjs';
+import './limits.mjs';
 
 await main(surface());
