@@ -145,6 +145,8 @@ func (g *guest) device(place int, queues uint32) []*queue {
 	var out []*queue
 	for i := range queues {
 		q := &queue{guest: g, regs: regs, index: i, at: 4*mib + uint64(place)<<16 + uint64(i)<<13}
+		g.store(q.at+0x100, 0)
+		g.store(q.at+0x200, 0)
 		reg(0x30, i)
 		reg(0x38, 8)
 		for off, addr := range map[uint64]uint64{0x80: q.at, 0x90: q.at + 0x100, 0xa0: q.at + 0x200} {
@@ -493,5 +495,47 @@ func TestTap(t *testing.T) {
 	card[1].wait()
 	if b := g.device(1, 1)[0].do(nil, 16); bytes.Equal(b, make([]byte, 16)) {
 		t.Errorf("the VM with %s has no entropy", name)
+	}
+}
+
+// A guest that gives its devices nonsense has devices that don't work, and at worst no process; its neighbour has both.
+func TestAttack(t *testing.T) {
+	vmmtest.Host(t)
+	devices := jail.Devices{CID: 3, Shares: []string{"work"}, Disks: []jail.Disk{{Overlay: 1 << 20}}, RNG: true}
+	g, neighbour := newGuest(t, devices, nil), newGuest(t, devices, nil)
+	for place, queues := range []uint32{3, 1, 2, 1} {
+		q := g.device(place, queues)[queues-1]
+		for _, desc := range [][]uint32{
+			{0xfffffff0, 0xffffffff, 0xffffffff, 2},           // outside of all memory
+			{uint32(q.at), 0, 0xffffffff, 2},                  // larger than it
+			{uint32(q.at), 0, 16, 1},                          // a chain that is its own next
+			{uint32(q.at), 0, 16, 4 | 7<<16},                  // indirect, which wasn't negotiated
+			{uint32(vmm.DeviceBase), 0, 0x1000, 2},            // the device itself
+			{32*mib - 8, 0, 16, 2}, {uint32(q.at), 0, 0, 0xf}, // across the end; nothing
+		} {
+			g.store(q.at, desc...)
+			q.avail++
+			g.store(q.at+0x100+4, 0, 0, 0, 0)
+			g.store(q.at+0x100, uint32(q.avail)<<16)
+			g.store(q.regs+0x50, q.index)
+			if status := g.load(q.regs+0x70, 4)[0]; status&64 != 0 {
+				q = g.device(place, queues)[queues-1]
+			}
+		}
+		g.store(q.at+0x100, 0x7fff0000, 0xffffffff, 0xffffffff) // more than there can be
+		g.store(q.regs+0x50, q.index, 0xffffffff)
+		for off := uint64(0x100); off < 0x140; off += 4 {
+			g.store(q.regs+off, 0xffffffff)
+		}
+	}
+	if b := neighbour.device(3, 1)[0].do(nil, 16); bytes.Equal(b, make([]byte, 16)) {
+		t.Error("the neighbour has no entropy")
+	}
+	// After a reset the attacker's own work again: it is still the same process.
+	if b := g.device(3, 1)[0].do(nil, 16); bytes.Equal(b, make([]byte, 16)) {
+		t.Error("no entropy after a reset")
+	}
+	if _, err := g.Tail(limit(t)); err != nil {
+		t.Errorf("the process: %v", err)
 	}
 }

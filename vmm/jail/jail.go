@@ -6,6 +6,10 @@
 // shell, and waits for an order. Orders go over a socket of packets (SOCK_SEQPACKET), snapshots as descriptors of
 // sealed files: what one VM wrote is mapped by its children without ever being read by the parent, and no holder of a
 // descriptor can change it. What comes from a VMM is believed no more than what comes from its guest.
+//
+// Devices work on descriptors that the process is given before it confines itself: disks, cards, and for each share a socket over
+// which the guest's requests come to the parent, who has the files. Connections with programs in the guest come later, as sockets
+// with the order to dial. A Pool keeps shells ready; a control group of its own bounds what a process can use of the host.
 package jail
 
 import (

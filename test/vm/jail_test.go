@@ -1,0 +1,26 @@
+package vm
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+// TestJail runs the tests of VMM processes where KVM is the hardware's, as far as the guests know, and control groups can be limited.
+func TestJail(t *testing.T) {
+	t.Parallel()
+	r := Run(t, Program{
+		Path:    Build(t, "agentrun.dev/vmm/jail", true),
+		Args:    []string{"-test.v", "-test.timeout=5m", "-test.run=^Test(Groups|NoGroups|Fork|Confined|Killed|Errors|BadDevices|Pool)$"},
+		Timeout: 6 * time.Minute,
+	})
+	t.Logf("up in %v, all in %v", r.Booted, r.Took)
+	for _, name := range []string{"Fork", "Groups", "Confined", "Pool"} {
+		if !bytes.Contains(r.Output, []byte("--- PASS: Test"+name+" ")) {
+			t.Errorf("Test%s didn't pass", name)
+		}
+	}
+	if r.Status != 0 || t.Failed() {
+		t.Errorf("status %d, output:\n%s", r.Status, r.Output)
+	}
+}
