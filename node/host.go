@@ -157,8 +157,9 @@ type Mounted struct {
 	Bucket string // empty for one in memory
 }
 
-// Status tells of a sandbox. What it used counts from its start or last wake. MemoryShared is what it had when it started from an
-// image or as a fork; that it has written to some of it since doesn't show.
+// Status tells of a sandbox. What it used counts from its start or last wake. MemoryShared is what its engine says that it shares with its
+// image; of engines that don't tell, what it had when it started from an image or as a fork, and that it has written to some of it since
+// doesn't show.
 type Status struct {
 	ID                    string
 	Epoch                 uint64

@@ -599,8 +599,10 @@ func (s *Sandbox) spends(ctx context.Context) spent {
 	if m, ok := s.in.(engine.Meter); ok {
 		if now, err := m.Stats(ctx); err == nil {
 			now.CPU, now.Output, now.Written = now.CPU-s.before.CPU, now.Output-s.before.Output, now.Written-s.before.Written
-			now.MemoryShared = min(s.before.Memory, now.Memory)
-			now.Memory, now.MemoryPeak = now.Memory-now.MemoryShared, now.MemoryPeak-now.MemoryShared
+			if now.MemoryShared == 0 { // the engine doesn't tell
+				now.MemoryShared = min(s.before.Memory, now.Memory)
+				now.Memory, now.MemoryPeak = now.Memory-now.MemoryShared, now.MemoryPeak-now.MemoryShared
+			}
 			x.Stats = now
 		}
 	}
