@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"agentrun.dev/api"
+	"agentrun.dev/errs"
 )
 
 type ref struct {
@@ -298,4 +299,13 @@ func known(n *yaml.Node, f fields, at string) error {
 		}
 	}
 	return nil
+}
+
+// Bytes reads a number of bytes as manifests have it: 512Mi, 5G, 1000.
+func Bytes(text string) (int64, error) {
+	v, err := quantity(text).rat("memory")
+	if err != nil || text == "" || !v.IsInt() || !v.Num().IsInt64() || v.Sign() < 0 {
+		return 0, errs.Msg(errs.Invalid, "read quantity", text, "want a number of bytes, such as 512Mi or 5G")
+	}
+	return v.Num().Int64(), nil
 }

@@ -3,10 +3,13 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,13 +25,14 @@ import (
 func (a *app) forkd() *cobra.Command {
 	c := server.NodeConfig{Version: version(), GuestCache: a.guestCache()}
 	var file string
+	var vm *microVMs
 	cmd := &cobra.Command{
 		Use:   "forkd --join HOST:PORT --certificate FILE [--listen HOST:PORT] [--data DIR]",
 		Short: "Run a node: sandboxes for a service on another host",
 		Long: `Run a node until SIGINT or SIGTERM. It makes itself known to the service at --join, which then has it run
 sandboxes. Both prove by certificates who they are: 'agentrun nodes certificate NAME', where the service
 runs, makes the node's. The service must reach the node at --listen, or at --advertise where that is
-another address.`,
+another address. With --microvm-kernel it runs microVMs, too, as 'up' does.`,
 		Example: a.example(`
   agentrun up --node-listen 0.0.0.0:7072                     # where the service runs
   agentrun nodes certificate node-1 > node-1.pem
@@ -44,6 +48,9 @@ another address.`,
 				return usage("--certificate "+file, fileError("open", file, err).Error())
 			}
 			c.Certificate = text
+			if err := vm.complete(); err != nil {
+				return err
+			}
 			if c.Data == "" {
 				dir, err := a.dataDir()
 				if err != nil {
@@ -64,6 +71,7 @@ another address.`,
 	f.StringVar(&c.Listen, "listen", "127.0.0.1:7073", "address at which the service reaches this node, `HOST:PORT`")
 	f.StringVar(&c.Advertise, "advertise", "", "that address as the service sees it, `HOST:PORT` (default --listen)")
 	f.StringVar(&c.Data, "data", "", "`DIR` of the node's store (default ~/.local/share/agentrun-node)")
+	vm = microVMFlags(f, &c.MicroVM)
 	f.IntVar(&c.Max, "max-sandboxes", 0, "`N` sandboxes at once (default: as memory allows)")
 	return cmd
 }
@@ -107,9 +115,40 @@ func (a *app) nodes() *cobra.Command {
 						engines = append(engines, name)
 					}
 				}
+				slices.Sort(engines)
 				t.add(n.Name, titled(n.State), strconv.Itoa(n.Sandboxes), strings.Join(engines, ","), size(uint64(n.Memory)), size(uint64(n.Free)), age(n.Seen))
 			}
 			a.out.table(t)
+			return nil
+		}),
+	}
+	get := &cobra.Command{
+		Use: "get NAME", Aliases: []string{"show"}, Short: "Show a node: what it has, and which engines work there, or why not", Args: cobra.ExactArgs(1),
+		RunE: a.withServer(func(ctx context.Context, c *client.Client, args []string) error {
+			n, err := c.Node(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.out.json(n)
+			}
+			line := func(label, format string, v ...any) {
+				a.out.printf("%s %s\n", pad(label, 10), fmt.Sprintf(format, v...))
+			}
+			line("name", "%s", n.Name)
+			line("status", "%s, seen %s ago", titled(n.State), age(n.Seen))
+			if n.Address != "" {
+				line("address", "%s", n.Address)
+			}
+			line("memory", "%s, %s free", size(uint64(max(0, n.Memory))), size(uint64(max(0, n.Free))))
+			line("processors", "%d", n.CPUs)
+			line("sandboxes", "%d", n.Sandboxes)
+			for _, name := range slices.Sorted(maps.Keys(n.Engines)) {
+				line("engine", "%s: %s", name, first(n.Engines[name], "works"))
+			}
+			for _, t := range n.Templates {
+				line("template", "%s", t)
+			}
 			return nil
 		}),
 	}
@@ -154,7 +193,7 @@ certificate can take the node's place; it lasts two years.`,
 				return nil
 			})}
 	}
-	g := a.group("nodes", "List nodes, let them join, and drain them", list, certificate,
+	g := a.group("nodes", "List nodes, let them join, and drain them", list, get, certificate,
 		drain("drain", "Start nothing new on a node", true), drain("undrain", "Use a node again", false))
 	g.Aliases = []string{"node"}
 	return g

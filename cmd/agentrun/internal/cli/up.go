@@ -23,6 +23,7 @@ import (
 func (a *app) up() *cobra.Command {
 	c := server.Config{Version: version(), GuestCache: a.guestCache()}
 	var auditKeep, mcpBase string
+	var vm *microVMs
 	cmd := &cobra.Command{
 		Use:   "up [--data DIR] [--listen HOST:PORT] [--s3-listen HOST:PORT] [--ssh-listen HOST:PORT [--ssh-base BUCKET] [--ssh-auth open|keys]]",
 		Short: "Run a server until it is told to end",
@@ -41,11 +42,17 @@ shows an API key as the password, or a public key of the file --ssh-authorized-k
 key may read; with open, it is let in. Open is the default where only this machine can connect; said
 for other addresses, it gives everyone the base, and no other bucket.
 
-Models connect at /mcp of the API's address, with the Model Context Protocol; see 'agentrun mcp'.`,
+Models connect at /mcp of the API's address, with the Model Context Protocol; see 'agentrun mcp'.
+
+With --microvm-kernel, templates may say 'engine: microvm': their sandboxes are virtual machines on KVM,
+each with a Linux of its own. The kernel and its modules are the host's or those of a package, such as
+Debian's linux-image-cloud-amd64; 'agentrun doctor' says what the host lacks. Without it, or where KVM
+doesn't do, such templates are refused, and all else works.`,
 		Example: a.example(`
   agentrun up
   agentrun up --data /var/lib/agentrun --listen 0.0.0.0:7070 --s3-listen 0.0.0.0:7071 --tls-self-signed
   agentrun up --ssh-listen 127.0.0.1:7022 --ssh-base base
+  agentrun up --microvm-kernel /boot/vmlinuz-6.1.0-41-cloud-amd64 --microvm-modules /lib/modules/6.1.0-41-cloud-amd64
   agentrun up --listen 127.0.0.1:0 --s3-listen 127.0.0.1:0 --json`),
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -68,6 +75,9 @@ Models connect at /mcp of the API's address, with the Model Context Protocol; se
 				return err
 			}
 			c.AuditKeep = time.Duration(keep) * time.Second
+			if err := vm.complete(); err != nil {
+				return err
+			}
 			if c.MCP.Base, err = mcp.ParseBase(mcpBase); err != nil {
 				return err
 			}
@@ -102,6 +112,7 @@ Models connect at /mcp of the API's address, with the Model Context Protocol; se
 	f.StringVar(&mcpBase, "mcp-base", "", "what sandboxes of models' conversations are made of, `KIND=NAME` with template, pool, snapshot, fork or sandbox (default template=base)")
 	f.StringArrayVar(&c.MCP.Origins, "mcp-origin", nil, "`ORIGIN` of browsers' pages that may connect to /mcp, such as https://console.example (repeatable)")
 	f.StringVar(&auditKeep, "audit-keep", "", "`TIME` that entries of the audit log are kept, such as 90d (default: for ever)")
+	vm = microVMFlags(f, &c.MicroVM)
 	f.IntVar(&c.SSH.Max, "ssh-max", 2000, "`N` connections at once")
 	return cmd
 }

@@ -111,6 +111,7 @@ type NodeConfig struct {
 	Certificate []byte // what NodeBundle made
 	Max         int    // sandboxes; 0: as memory allows
 	Network     []string
+	MicroVM     MicroVM
 	Version     string
 	Log         *slog.Logger
 }
@@ -120,6 +121,7 @@ type Node struct {
 	Name, Endpoint string
 	store          *Store
 	guests         *userspace.Guests
+	machines       *machines // nil: there are none
 	node           *node.Node
 	srv            *http.Server
 	member         *rpc.Member
@@ -149,6 +151,14 @@ func StartNode(ctx context.Context, c NodeConfig) (n *Node, err error) {
 	if o.Seal, err = sealer(c.Data); err != nil {
 		return nil, err
 	}
+	if n.machines, err = openMachines(c.MicroVM, c.Data, &o, c.Log); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = n.machines.close()
+		}
+	}()
 	n.node = node.New(o)
 	if _, err = n.node.Sweep(ctx); err != nil {
 		return nil, err
@@ -190,5 +200,5 @@ func (n *Node) Run(ctx context.Context) error {
 	end, stop := context.WithTimeout(context.Background(), drainTimeout)
 	defer stop()
 	_ = n.srv.Close() // whoever waits for a sandbox hears that the node is gone: it is
-	return errors.Join(err, n.node.Close(end), n.guests.Close(), n.store.Close())
+	return errors.Join(err, n.node.Close(end), n.machines.close(), n.guests.Close(), n.store.Close())
 }

@@ -46,6 +46,7 @@ type Config struct {
 	NoLocalNode      bool     // sandboxes of the service run on other hosts only
 	BuildNetwork     []string // what init lines of templates may connect to, as package egress has it
 	MCP              MCP
+	MicroVM          MicroVM
 	AuditKeep        time.Duration // how long the audit log's entries are kept; 0: for ever
 	Version          string
 	Log              *slog.Logger
@@ -104,6 +105,7 @@ type Server struct {
 
 	store    *Store
 	guests   *userspace.Guests
+	machines *machines // nil: there are none
 	node     *node.Node
 	guard    *access.Guard
 	control  *control.Control
@@ -161,6 +163,14 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 	if o.Seal, err = sealer(c.Data); err != nil {
 		return nil, err
 	}
+	if s.machines, err = openMachines(c.MicroVM, c.Data, &o, c.Log); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = s.machines.close()
+		}
+	}()
 	s.node = node.New(o)
 	if _, err := s.node.Sweep(ctx); err != nil {
 		return nil, err
@@ -373,5 +383,5 @@ func (s *Server) close() error {
 	service := errors.Join(s.control.Suspend(sleep), s.closeService(sleep))
 	end, cancelEnd := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancelEnd()
-	return errors.Join(service, s.node.Close(end), s.guests.Close(), s.store.Close())
+	return errors.Join(service, s.node.Close(end), s.machines.close(), s.guests.Close(), s.store.Close())
 }

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"agentrun.dev/cmd/agentrun/internal/server"
+	"agentrun.dev/manifest"
+)
+
+// microVMs are the flags of what microVMs are made of.
+type microVMs struct {
+	c      *server.MicroVM
+	memory string
+}
+
+func microVMFlags(f *pflag.FlagSet, c *server.MicroVM) *microVMs {
+	m := &microVMs{c: c}
+	f.StringVar(&c.Kernel, "microvm-kernel", "", "`FILE` of the kernel of microVMs, bzImage or vmlinux (default: there are none)")
+	f.StringVar(&c.Modules, "microvm-modules", "", "`DIR` of its modules (default: it has built in what it needs)")
+	f.StringVar(&c.Images, "microvm-images", "", "`DIR` of images that templates name: an OCI layout NAME, or NAME.tar as docker save writes it; others are a registry's")
+	f.StringVar(&c.Image, "microvm-image", "", "`IMAGE` of templates that name none: NAME[:TAG] of a registry, oci:DIR[:TAG] or tar:FILE")
+	f.StringArrayVar(&c.Registries, "microvm-registry", nil, "a `HOST[:PORT]` that images may come from although its address isn't public (repeatable)")
+	f.StringVar(&c.Store, "microvm-store", "", "`DIR` in which images are kept, unpacked (default DATA/microvm)")
+	f.StringVar(&m.memory, "microvm-memory", "512Mi", "`SIZE` of the memory of templates that say nothing")
+	f.IntVar(&c.VCPUs, "microvm-vcpus", 1, "`N` processors of templates that say nothing")
+	return m
+}
+
+// complete checks what was given.
+func (m *microVMs) complete() (err error) {
+	if m.c.Memory, err = manifest.Bytes(m.memory); err != nil {
+		return usage("--microvm-memory "+m.memory, "want a size, such as 512Mi or 2Gi")
+	}
+	if m.c.VCPUs < 1 {
+		return usage("--microvm-vcpus", "want 1 or more")
+	}
+	for _, path := range []*string{&m.c.Kernel, &m.c.Modules, &m.c.Images, &m.c.Store} {
+		if *path == "" {
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return usage(*path, err.Error())
+		}
+	}
+	return nil
+}
