@@ -18,6 +18,7 @@ type Finding struct {
 	Name string
 	OK   bool
 	Need bool   // without it there are no VMs here
+	Slow bool   // VMs run, but too slowly for a stock kernel
 	Text string // what there is, or what is missing
 	Hint string // how to get it
 }
@@ -86,14 +87,20 @@ func examineMaps() Finding {
 
 // examineGuest runs a loop in a guest's kernel mode, where a KVM without the hardware's help is a thousand times slower.
 func examineGuest() Finding {
+	const emulated = 100 * time.Nanosecond // for an instruction: no processor takes as long
 	const turns = 2000
 	f := Finding{Name: "a guest", Need: true}
 	took, err := runGuest(turns)
+	for try := 0; try < 2 && err == nil && took/turns > emulated; try++ { // a busy host has its pauses
+		var again time.Duration
+		again, err = runGuest(turns)
+		took = min(took, again)
+	}
 	switch each := took / turns; {
 	case err != nil:
 		f.Text = err.Error()
-	case each > 100*time.Nanosecond:
-		f.OK, f.Text = true, fmt.Sprintf("runs, but its kernel's instructions are emulated (%v each): stock kernels take minutes to boot", each)
+	case each > emulated:
+		f.OK, f.Slow, f.Text = true, true, fmt.Sprintf("runs, but its kernel's instructions are emulated (%v each): stock kernels take minutes to boot", each)
 		f.Hint = "use a machine with hardware virtualization (nested, if this is a VM)"
 	default:
 		f.OK, f.Text = true, fmt.Sprintf("runs on the hardware, ready after %v", took.Round(time.Microsecond))

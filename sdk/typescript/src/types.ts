@@ -7,7 +7,10 @@
 export interface TemplateSpec {
   /** "" is userspace */
   engine?: string;
-  /** A name of the catalogue, such as python:3.12-slim, or "bucket:NAME[@SNAPSHOT]"; "" is the engine's own userland */
+  /**
+   * What the root is made of. With userspace: a name of the catalogue, such as python:3.12-slim, or "bucket:NAME[@SNAPSHOT]"; "" is its own
+   * userland. With microvm: an OCI image, by its name in a registry; "" is the node's default.
+   */
   image?: string;
   /** Shell lines, run once when the template is built, in order; the first that fails fails the build */
   init?: string[];
@@ -301,6 +304,8 @@ export interface Snapshot {
   sandbox: string;
   template?: string;
   version?: number;
+  /** Of the sandbox; what is made of its memory is of the same */
+  engine?: string;
   owner?: string;
   /** Its processes and memory are in it, too */
   memory?: boolean;

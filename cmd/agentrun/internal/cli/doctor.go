@@ -24,6 +24,7 @@ type doctorFinding struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Needed bool   `json:"needed"`
+	Slow   bool   `json:"slow,omitempty"` // it works, but too slowly for a stock kernel
 	Text   string `json:"text"`
 	Hint   string `json:"hint,omitempty"`
 }
@@ -39,8 +40,8 @@ itself is in 'agentrun nodes get NAME'.`,
 		RunE: func(*cobra.Command, []string) error {
 			r := doctorResult{MicroVMs: true}
 			for _, f := range vmm.Examine() {
-				r.KVM = append(r.KVM, doctorFinding{Name: f.Name, OK: f.OK, Needed: f.Need, Text: f.Text, Hint: f.Hint})
-				if f.Need && !f.OK {
+				r.KVM = append(r.KVM, doctorFinding{Name: f.Name, OK: f.OK, Needed: f.Need, Slow: f.Slow, Text: f.Text, Hint: f.Hint})
+				if f.Need && !f.OK || f.Slow {
 					r.MicroVMs = false
 				}
 			}
@@ -60,6 +61,8 @@ itself is in 'agentrun nodes get NAME'.`,
 					mark = "MISSING"
 				} else if !f.OK {
 					mark = "no     "
+				} else if f.Slow {
+					mark = "SLOW   "
 				}
 				a.out.printf("%s  %-22s %s\n", mark, f.Name, f.Text)
 				if f.Hint != "" {

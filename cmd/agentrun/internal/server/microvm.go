@@ -14,10 +14,10 @@ import (
 	"agentrun.dev/cmd/agentrun/internal/parts"
 	"agentrun.dev/egress"
 	"agentrun.dev/engine"
-	"agentrun.dev/engine/microvm"
 	"agentrun.dev/errs"
 	"agentrun.dev/guest/image"
 	"agentrun.dev/node"
+	"agentrun.dev/vmm"
 )
 
 // MicroVM says what microVMs are made of. Without a kernel there are none.
@@ -34,7 +34,7 @@ type MicroVM struct {
 
 // machines is the engine of microVMs of a server or node, with what it is started from.
 type machines struct {
-	engine *microvm.Engine
+	engine machine
 	agent  *parts.Program
 	vmm    *parts.Program
 }
@@ -66,6 +66,11 @@ func (c MicroVM) open(data string, log *slog.Logger) (m *machines, e engine.Engi
 		return nil, nil, errs.Msg(errs.Unavailable, "microvm", "kernel", "none was given").
 			WithHint("start the server with --microvm-kernel FILE and --microvm-modules DIR, such as those of Debian's package linux-image-cloud-amd64")
 	}
+	for _, f := range vmm.Examine() { // what is missing, the engine says
+		if f.OK && f.Slow {
+			return nil, nil, errs.Msg(errs.Unavailable, "microvm", f.Name, f.Text).WithHint(f.Hint)
+		}
+	}
 	if c.Store == "" {
 		c.Store = filepath.Join(data, "microvm")
 	}
@@ -93,9 +98,7 @@ func (c MicroVM) open(data string, log *slog.Logger) (m *machines, e engine.Engi
 	if m.vmm, err = parts.Open(parts.VMM); err != nil {
 		return nil, nil, err
 	}
-	m.engine, err = microvm.New(microvm.Options{Kernel: c.Kernel, Modules: c.Modules, Agent: m.agent.Path(), VMM: []string{m.vmm.Path()}, Images: store,
-		Image: c.Image, Memory: uint64(max(0, c.Memory)), VCPUs: c.VCPUs, Log: log})
-	if err != nil {
+	if m.engine, err = c.newEngine(m, store, log); err != nil {
 		return nil, nil, err
 	}
 	return m, named{m.engine, c.Images}, nil
@@ -118,9 +121,16 @@ func (m *machines) close() error {
 	return errors.Join(all...)
 }
 
+// machine is what the engine is to a server.
+type machine interface {
+	engine.Engine
+	engine.Lacker
+	Close() error
+}
+
 // named is the engine for specs whose images strangers have named: of this host's files, they reach those in one folder.
 type named struct {
-	*microvm.Engine
+	machine
 	dir string // empty: none
 }
 
@@ -130,7 +140,7 @@ func (e named) Boot(ctx context.Context, s engine.Spec) (engine.Instance, error)
 	if s.Image, err = localImage(e.dir, s.Image); err != nil {
 		return nil, err
 	}
-	return e.Engine.Boot(ctx, s)
+	return e.machine.Boot(ctx, s)
 }
 
 // localImage finds an image in a folder by the name that it has in registries: NAME:TAG or NAME is a folder (an OCI layout), or with ".tar" what
@@ -167,4 +177,9 @@ func localImage(dir, ref string) (string, error) {
 		}
 	}
 	return ref, nil
+}
+
+// newEngine makes the engine itself.
+func (c MicroVM) newEngine(*machines, *image.Store, *slog.Logger) (machine, error) {
+	return nil, errs.Msg(errs.Unavailable, "microvm", "", "this agentrun was built without it")
 }

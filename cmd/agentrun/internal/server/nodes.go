@@ -141,9 +141,10 @@ func StartNode(ctx context.Context, c NodeConfig) (n *Node, err error) {
 	if n.store, err = OpenStore(ctx, c.Data, StoreOptions{Log: c.Log}); err != nil {
 		return nil, err
 	}
+	store := n.store
 	defer func() {
 		if err != nil {
-			_ = n.store.Close()
+			_ = store.Close()
 		}
 	}()
 	o := sandbox.NodeOptions(n.store.Store, n.guests)
@@ -154,9 +155,10 @@ func StartNode(ctx context.Context, c NodeConfig) (n *Node, err error) {
 	if n.machines, err = openMachines(c.MicroVM, c.Data, &o, c.Log); err != nil {
 		return nil, err
 	}
+	machines := n.machines
 	defer func() {
 		if err != nil {
-			_ = n.machines.close()
+			_ = machines.close()
 		}
 	}()
 	n.node = node.New(o)

@@ -166,9 +166,10 @@ func Start(ctx context.Context, c Config) (s *Server, err error) {
 	if s.machines, err = openMachines(c.MicroVM, c.Data, &o, c.Log); err != nil {
 		return nil, err
 	}
+	machines := s.machines
 	defer func() {
 		if err != nil {
-			_ = s.machines.close()
+			_ = machines.close()
 		}
 	}()
 	s.node = node.New(o)

@@ -122,7 +122,8 @@ class TemplateSpec:
 
     Attributes:
         engine: "userspace" (the default), "oci" or "microvm".
-        image: a name of the server's catalogue, such as "python:3.12-slim", or "bucket:NAME[@SNAPSHOT]"; "" is the engine's own.
+        image: what the root is made of. With userspace, a name of the server's catalogue, such as "python:3.12-slim", or "bucket:NAME[@SNAPSHOT]"; with
+            microvm, an OCI image by its name in a registry. "" is the engine's own.
         init: shell lines, run once when the template is built.
         language: what exec takes text for if it parses as that: "python", "javascript" or "shell"; "" is the image's own.
         dir: where commands start; "" is /workspace.
@@ -376,7 +377,8 @@ class Claim:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The files of all durable volumes of a sandbox at one instant, with `memory` all of it. `buckets` are what holds the files, by path."""
+    """The files of all durable volumes of a sandbox at one instant, with `memory` all of it. `buckets` are what holds the files, by path; `engine` is
+    the sandbox's."""
 
     id: str = ""
     name: str = ""
@@ -387,6 +389,7 @@ class Snapshot:
     memory: bool = False
     buckets: Dict[str, str] = field(default_factory=dict)
     created: Optional[datetime] = None
+    engine: str = ""
 
 
 # What is done in them.
