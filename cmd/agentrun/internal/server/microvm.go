@@ -14,6 +14,7 @@ import (
 	"agentrun.dev/cmd/agentrun/internal/parts"
 	"agentrun.dev/egress"
 	"agentrun.dev/engine"
+	"agentrun.dev/engine/microvm"
 	"agentrun.dev/errs"
 	"agentrun.dev/guest/image"
 	"agentrun.dev/node"
@@ -180,6 +181,11 @@ func localImage(dir, ref string) (string, error) {
 }
 
 // newEngine makes the engine itself.
-func (c MicroVM) newEngine(*machines, *image.Store, *slog.Logger) (machine, error) {
-	return nil, errs.Msg(errs.Unavailable, "microvm", "", "this agentrun was built without it")
+func (c MicroVM) newEngine(m *machines, store *image.Store, log *slog.Logger) (machine, error) {
+	e, err := microvm.New(microvm.Options{Kernel: c.Kernel, Modules: c.Modules, Agent: m.agent.Path(), VMM: []string{m.vmm.Path()}, Images: store,
+		Image: c.Image, Memory: uint64(max(0, c.Memory)), VCPUs: c.VCPUs, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
 }
