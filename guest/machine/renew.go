@@ -188,7 +188,12 @@ func link(l wire.Interface) error {
 		if err != nil || len(mac) != 6 {
 			return errs.Msg(errs.Invalid, "network", string(l.Name), "no hardware address of six bytes")
 		}
-		if err := errors.Join(flags(0), setMAC(fd, string(l.Name), mac)); err != nil {
+		// Most cards take another address while they are up, which leaves everything else as it is.
+		err = setMAC(fd, string(l.Name), mac)
+		if errors.Is(err, unix.EBUSY) {
+			err = errors.Join(flags(0), setMAC(fd, string(l.Name), mac))
+		}
+		if err != nil {
 			return fail(err)
 		}
 	}

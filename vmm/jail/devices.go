@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -28,7 +29,7 @@ type Devices struct {
 	CID    uint32   // the guest's address on vsock, from 3 up; 0: no vsock
 	Disks  []Disk   // /dev/vda and so on
 	Shares []string // tags of virtio-fs devices; see Process.Share
-	Cards  []Card   // network cards
+	Cards  []Card   // network cards, eth0 and so on; see Process.Card
 	RNG    bool     // a source of entropy
 }
 
@@ -42,7 +43,8 @@ type Disk struct {
 	Overlay uint64
 }
 
-// Card is a network card on a tap (see net.NewTap) or on one end of a pair of sockets that keeps the bounds of packets.
+// Card is a network card on a tap (see net.NewTap), on one end of a pair of sockets that keeps the bounds of packets, or, with
+// no file, on one whose other end is Process.Card.
 type Card struct {
 	File *os.File
 	MAC  net.HardwareAddr
@@ -98,25 +100,37 @@ func (d *Devices) check() error {
 		}
 	}
 	for i, c := range d.Cards {
-		if c.File == nil || len(c.MAC) != 6 {
-			return bad("card %d lacks its file or its address", i)
+		if len(c.MAC) != 6 {
+			return bad("card %d lacks its address", i)
 		}
 	}
 	return nil
 }
 
-// describe returns what the process is told of the devices, the descriptors that go with it, and our ends of the shares. All
-// descriptors are duplicates, to be closed.
-func (d *Devices) describe() (s *deviceSetup, fds []int, shares []net.Conn, err error) {
+// ends are ours of what the devices are connected with.
+type ends struct {
+	shares []net.Conn
+	cards  []net.Conn // nil for a card with a file
+}
+
+func (e ends) close() {
+	for _, c := range slices.Concat(e.shares, e.cards) {
+		if c != nil {
+			c.Close()
+		}
+	}
+}
+
+// describe returns what the process is told of the devices, the descriptors that go with it, and our ends. All descriptors are
+// duplicates, to be closed.
+func (d *Devices) describe() (s *deviceSetup, fds []int, ours ends, err error) {
 	if err := d.check(); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, ends{}, err
 	}
 	defer func() {
 		if err != nil {
 			closeAll(fds)
-			for _, c := range shares {
-				c.Close()
-			}
+			ours.close()
 		}
 	}()
 	s = &deviceSetup{CID: d.CID, Shares: d.Shares, RNG: d.RNG}
@@ -124,24 +138,34 @@ func (d *Devices) describe() (s *deviceSetup, fds []int, shares []net.Conn, err 
 		s.Disks = append(s.Disks, diskSetup{File: k.File != nil, Serial: k.Serial, ReadOnly: k.ReadOnly, Overlay: k.Overlay})
 		if k.File != nil {
 			if fds, err = appendDup(fds, k.File); err != nil {
-				return nil, fds, shares, err
+				return nil, fds, ours, err
 			}
 		}
 	}
 	for range d.Shares {
-		ours, theirs, err := socketPair()
+		end, theirs, err := socketPair(unix.SOCK_STREAM)
 		if err != nil {
-			return nil, fds, shares, err
+			return nil, fds, ours, err
 		}
-		shares, fds = append(shares, ours), append(fds, theirs)
+		ours.shares, fds = append(ours.shares, end), append(fds, theirs)
 	}
 	for _, c := range d.Cards {
 		s.Cards = append(s.Cards, c.MAC.String())
-		if fds, err = appendDup(fds, c.File); err != nil {
-			return nil, fds, shares, err
+		var end net.Conn
+		if c.File != nil {
+			fds, err = appendDup(fds, c.File)
+		} else {
+			var theirs int
+			if end, theirs, err = socketPair(unix.SOCK_SEQPACKET); err == nil {
+				fds = append(fds, theirs)
+			}
 		}
+		if err != nil {
+			return nil, fds, ours, err
+		}
+		ours.cards = append(ours.cards, end)
 	}
-	return s, fds, shares, nil
+	return s, fds, ours, nil
 }
 
 func closeAll(fds []int) {
@@ -167,8 +191,8 @@ func appendDup(fds []int, f *os.File) ([]int, error) {
 }
 
 // socketPair returns a connection, and the descriptor of its other end.
-func socketPair() (net.Conn, int, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+func socketPair(kind int) (net.Conn, int, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, -1, errs.New(errs.Limit, "vmm process", "socket", err)
 	}

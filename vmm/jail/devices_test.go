@@ -415,13 +415,20 @@ func TestDevices(t *testing.T) {
 	must(t, s.Close())
 	must(t, g.Thaw(limit(t)))
 	d, _ = devices()
-	d.CID = 6
+	d.CID, d.Cards[0].File = 6, nil
 	child := newGuest(t, d, im)
 	defer answering(child.Process, 1, "the child's answer to ")()
 	want("the child's disk", disk.on(child).sector(0, 0, nil), "what is on the disk.")
 	childOver := over.on(child)
 	want("the child's overlay", childOver.sector(0, 0, nil), "the parent's")
 	want("the child's other overlay", empty.on(child).sector(0, 2000, nil), "in memory")
+	sent := card[1].on(child)
+	sent.give(frame)
+	sent.wait()
+	must(t, child.Card(0).SetDeadline(time.Now().Add(time.Minute)))
+	n, err = child.Card(0).Read(got)
+	must(t, err)
+	want("the child's wire", got[:n], string(frame[12:]))
 	want("the child's share", share.on(child).do(request, 64)[16:], "the child's answer to this")
 	childOver.sector(1, 0, append([]byte("the child's"), make([]byte, 501)...))
 	over.sector(1, 1, append([]byte("the parent's later"), make([]byte, 494)...))
@@ -466,7 +473,7 @@ func TestBadDevices(t *testing.T) {
 		"no tag":             {jail.Devices{Shares: []string{""}}, errs.Invalid},
 		"too many":           {jail.Devices{Shares: make([]string, 100)}, errs.Limit},
 		"too many overlays":  {jail.Devices{Disks: []jail.Disk{{Overlay: 4096}, {Overlay: 4096}, {Overlay: 4096}}}, errs.Limit},
-		"a card's file":      {jail.Devices{Cards: []jail.Card{{MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}}}}, errs.Invalid},
+		"a card's address":   {jail.Devices{Cards: []jail.Card{{}}}, errs.Invalid},
 		"not a tap":          {jail.Devices{Cards: []jail.Card{{File: f, MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}}}}, errs.Other},
 	} {
 		o := options(nil, 0)

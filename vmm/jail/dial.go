@@ -30,7 +30,7 @@ func (p *Process) Dial(ctx context.Context, port uint32) (net.Conn, error) {
 	case <-ctx.Done():
 		return nil, errs.New(errs.Canceled, "vmm process", "dial", ctx.Err())
 	}
-	ours, theirs, err := socketPair()
+	ours, theirs, err := socketPair(unix.SOCK_STREAM)
 	if err != nil {
 		<-p.dialling
 		return nil, err

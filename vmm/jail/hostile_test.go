@@ -148,7 +148,7 @@ func FuzzHostile(f *testing.F) {
 			t.Fatal(err)
 		}
 		h := &hostile{fd: fds[1], script: script, gone: make(chan struct{})}
-		p := newProcess(c, vmm.Config{Memory: 8192}, nil)
+		p := newProcess(c, vmm.Config{Memory: 8192}, ends{})
 		p.kill = func() error { h.end(); return nil }
 		p.reap = func() string { <-h.gone; return "killed" }
 		go p.read()

@@ -73,7 +73,7 @@ type Process struct {
 	reap   func() string // waits until the process is gone, and says how it ended
 	config vmm.Config
 
-	shares []net.Conn
+	ends ends
 
 	op       sync.Mutex    // one order at a time
 	dialling chan struct{} // beside dials, so many
@@ -102,20 +102,20 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	devices, given, shares, err := o.Devices.describe()
+	devices, given, ours, err := o.Devices.describe()
 	if err != nil {
 		c.Close()
 		return nil, err
 	}
 	defer closeAll(given)
-	p := newProcess(c, o.Config, shares)
+	p := newProcess(c, o.Config, ours)
 	ready := make(chan *message, 1)
 	p.answers[0] = &waiter{ch: ready}
 	err = p.spawn(o, theirs)
 	theirs.Close() // it isn't ours: who has it is still there
 	if err != nil {
 		c.Close()
-		p.closeShares()
+		p.ends.close()
 		return nil, err
 	}
 	go p.read()
@@ -135,8 +135,8 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	return p, nil
 }
 
-func newProcess(c *conn, config vmm.Config, shares []net.Conn) *Process {
-	return &Process{conn: c, config: config, shares: shares, dialling: make(chan struct{}, maxDialling), down: make(chan struct{}),
+func newProcess(c *conn, config vmm.Config, ours ends) *Process {
+	return &Process{conn: c, config: config, ends: ours, dialling: make(chan struct{}, maxDialling), down: make(chan struct{}),
 		ended: make(chan struct{}), answers: make(map[uint64]*waiter)}
 }
 
@@ -242,13 +242,11 @@ func (p *Process) lost() error {
 // Share is the connection over which the requests of a virtio-fs device come, by its place in Devices.Shares: forward.Serve
 // answers them. Until somebody does they wait, and a VM with a request under way can't be paused. It is the caller's then; what
 // nobody has asked for is closed with the process.
-func (p *Process) Share(i int) net.Conn { return p.shares[i] }
+func (p *Process) Share(i int) net.Conn { return p.ends.shares[i] }
 
-func (p *Process) closeShares() {
-	for _, c := range p.shares {
-		c.Close()
-	}
-}
+// Card is the other end of a network card, by its place in Devices.Cards: a frame to each Read and Write. nil for a card with a
+// file. Frames that nobody takes are lost; it is the caller's, as a share is.
+func (p *Process) Card(i int) net.Conn { return p.ends.cards[i] }
 
 // read takes what the process says until it is gone. It owns the process's end.
 func (p *Process) read() {
@@ -458,7 +456,7 @@ func (p *Process) Close() error {
 	err := p.kill()
 	p.conn.Close()
 	<-p.down
-	p.closeShares()
+	p.ends.close()
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}
