@@ -97,11 +97,31 @@ func (s *server) readFile(w http.ResponseWriter, r *request) error {
 	if sized {
 		src = io.LimitReader(body, length) // it may have grown
 	}
-	n, err := io.Copy(&patient{w: w, rc: http.NewResponseController(w), patience: s.patience}, src)
+	buf := s.sendBuffer(length)
+	n, err := io.CopyBuffer(&patient{w: w, rc: http.NewResponseController(w), patience: s.patience}, src, *buf)
+	if len(*buf) == sendBuffer {
+		s.buffers.Put(buf)
+	}
 	if err != nil || sized && n < length {
 		panic(http.ErrAbortHandler) // cuts the connection, so that the client sees that bytes are missing
 	}
 	return nil
+}
+
+// sendBuffer is how much of a file is sent at once, in bytes.
+const sendBuffer = 256 << 10
+
+// sendBuffer returns a buffer that so many bytes are sent through; one of sendBuffer bytes is given back to s.buffers.
+func (s *server) sendBuffer(length int64) *[]byte {
+	if length < sendBuffer {
+		b := make([]byte, 32<<10)
+		return &b
+	}
+	if b, ok := s.buffers.Get().(*[]byte); ok {
+		return b
+	}
+	b := make([]byte, sendBuffer)
+	return &b
 }
 
 // byteRange reads a Range header of one range; what it doesn't understand is no range, as RFC 9110, section 14.2, has it.

@@ -73,6 +73,7 @@ type server struct {
 	held     held
 	kept     kept
 	shapes   *shapes
+	buffers  sync.Pool // *[]byte of sendBuffer bytes
 	table    []route
 	routes   *http.ServeMux
 	document func() object // of openapi.json
