@@ -16,8 +16,8 @@ import (
 
 // A file is: 8 bytes of magic; the version; blocks. A block is its kind, 8 bytes of offset, 4 bytes of length, the
 // first 16 bytes of the BLAKE3 hash over all that, and the data. The state is one block of JSON, the first; RAM
-// follows in blocks of whole pages in order, what is missing is zeros; the last block is empty, and its offset is how
-// many there were. Numbers are little-endian.
+// follows in blocks of whole pages in order, what is missing is zeros; then come the disks, one after the other, each in blocks of
+// what isn't its base's, in order; the last block is empty, and its offset is how many there were. Numbers are little-endian.
 const (
 	fileMagic   = "AGRNVMSN"
 	fileVersion = 1
@@ -25,6 +25,8 @@ const (
 	blockState  = 1
 	blockMemory = 2
 	blockEnd    = 3
+	blockDisk   = 16 // and its index
+	maxDisks    = 16
 
 	blockHeader = 1 + 8 + 4 + 16
 	maxState    = 64 << 20
@@ -40,8 +42,8 @@ func (s *Snapshot) Write(w io.Writer) error {
 	b := bufio.NewWriterSize(w, 64<<10)
 	_, _ = b.WriteString(fileMagic) // a bufio.Writer keeps its error until Flush
 	_ = binary.Write(b, binary.LittleEndian, uint32(fileVersion))
-	if len(s.Disks) > 0 {
-		return errs.Msg(errs.Unsupported, "snapshot", "write", "it has disks in memory")
+	if len(s.Disks) > maxDisks {
+		return errs.Msg(errs.TooLarge, "snapshot", "write", "it has too many disks")
 	}
 	state, err := json.Marshal(s)
 	if err != nil {
@@ -61,6 +63,11 @@ func (s *Snapshot) Write(w io.Writer) error {
 	err = block(blockState, 0, state)
 	if err == nil {
 		err = s.Memory.Data(func(off uint64, b []byte) error { return block(blockMemory, off, b) })
+	}
+	for i := range s.Disks {
+		if err == nil {
+			err = s.Disks[i].changed(func(off int64, b []byte) error { return block(blockDisk+byte(i), uint64(off), b) })
+		}
 	}
 	if err == nil {
 		err = block(blockEnd, blocks, nil)
@@ -110,11 +117,20 @@ func Read(r io.Reader) (*Snapshot, error) {
 	if err := json.Unmarshal(data, s); err != nil {
 		return nil, corrupt("its state: %v", err)
 	}
-	if len(s.Disks) > 0 {
-		return nil, corrupt("it has disks in memory")
+	if len(s.Disks) > maxDisks {
+		return nil, corrupt("it has %d disks", len(s.Disks))
 	}
 	s.Memory, err = memory.Build(s.Machine.Memory, in.memory)
+	for i := range s.Disks {
+		if err == nil {
+			err = in.disk(byte(i), &s.Disks[i])
+		}
+	}
+	if err == nil && (in.next.kind != blockEnd || in.next.off != in.blocks-1 || len(in.next.data) != 0) {
+		err = corrupt("blocks are missing or out of place")
+	}
 	if err != nil {
+		s.Close()
 		return nil, err
 	}
 	return s, nil
@@ -125,6 +141,17 @@ type reader struct {
 	r      *bufio.Reader
 	blocks uint64
 	buf    []byte
+	next   struct { // the block after those that were taken, once RAM is read
+		kind byte
+		off  uint64
+		data []byte
+	}
+}
+
+// more reads the next block.
+func (r *reader) more() (err error) {
+	r.next.kind, r.next.off, r.next.data, err = r.block(maxBlock)
+	return err
 }
 
 func (r *reader) full(b []byte) error {
@@ -170,24 +197,22 @@ func (r *reader) block(limit int) (kind byte, off uint64, data []byte, err error
 	return kind, off, data, nil
 }
 
-// memory reads RAM up to the end.
+// memory reads RAM, and the block behind it.
 func (r *reader) memory(write func(off uint64, b []byte) error) error {
 	for at := uint64(0); ; {
-		kind, off, data, err := r.block(maxBlock)
-		switch {
-		case err != nil:
+		if err := r.more(); err != nil {
 			return err
-		case kind == blockEnd:
-			if off != r.blocks-1 || len(data) != 0 {
-				return corrupt("blocks are missing")
-			}
+		}
+		n := &r.next
+		switch {
+		case n.kind == blockEnd || n.kind >= blockDisk:
 			return nil
-		case kind != blockMemory || off < at || off%memory.PageSize != 0 || len(data)%memory.PageSize != 0:
+		case n.kind != blockMemory || n.off < at || n.off%memory.PageSize != 0 || len(n.data)%memory.PageSize != 0:
 			return corrupt("a block is out of place")
 		}
-		if err := write(off, data); err != nil {
+		if err := write(n.off, n.data); err != nil {
 			return err
 		}
-		at = off + uint64(len(data))
+		at = n.off + uint64(len(n.data))
 	}
 }

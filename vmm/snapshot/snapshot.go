@@ -6,7 +6,6 @@ package snapshot
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm/kvm"
@@ -35,21 +34,6 @@ type Machine struct {
 	VCPUs  int
 	PIT    bool
 	Bare   bool
-}
-
-// Disk is what a copy-on-write disk holds beside its base, which the VM that is restored has to bring.
-type Disk struct {
-	Device int        // its place on the bus
-	State  []byte     // of a block.Overlay
-	Files  []*os.File `json:"-"` // which that says the contents of, but the base; nobody can write to them any more
-}
-
-// Close closes the files.
-func (d *Disk) Close() {
-	for _, f := range d.Files {
-		f.Close()
-	}
-	d.Files = nil
 }
 
 // Close gives the RAM's image and the disks up.

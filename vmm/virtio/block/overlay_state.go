@@ -69,6 +69,50 @@ func StateFiles(data []byte) int {
 	return int(data[head-1])
 }
 
+// StateSize is the size of the disk that a state is of, in bytes; 0 if it is none.
+func StateSize(data []byte) int64 {
+	if StateFiles(data) == 0 {
+		return 0
+	}
+	return int64(min(binary.LittleEndian.Uint64(data[len(overlayMagic):]), MaxOverlay))
+}
+
+// Changed calls f with all blocks that aren't the base's, in order, at most 1 MiB at once. The bytes are f's until it returns.
+func (o *Overlay) Changed(f func(off int64, b []byte) error) error {
+	var buf []byte
+	for off := int64(0); off < o.size; {
+		n, id := o.changed(off)
+		if id == idBase {
+			off += n
+			continue
+		}
+		if buf == nil {
+			buf = make([]byte, maxChanged)
+		}
+		b := buf[:min(n, maxChanged)]
+		if err := o.ReadAt([][]byte{b}, off); err != nil {
+			return err
+		}
+		if err := f(off, b); err != nil {
+			return err
+		}
+		off += int64(len(b))
+	}
+	return nil
+}
+
+const maxChanged = 1 << 20
+
+// changed is how long the range from off is that one layer holds, and which does.
+func (o *Overlay) changed(off int64) (int64, uint8) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if block := off / BlockSize; off%BlockSize == 0 && block%leafBlocks == 0 && o.root[block/leafBlocks] == nil {
+		return min(leafBlocks*BlockSize, o.size-off), idBase
+	}
+	return o.run(off, min(maxChanged, o.size-off))
+}
+
 // RestoreOverlay returns an overlay of a state, the files that belong to it, and an empty file as its top. All files belong to
 // the overlay, or are closed if the state can't be: it may come from anywhere.
 func RestoreOverlay(data []byte, files []*os.File, top *os.File) (*Overlay, error) {
