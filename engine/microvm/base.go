@@ -223,7 +223,7 @@ func machineConfig(r *root) machine.Config {
 	if name, _, _ := strings.Cut(user, ":"); name == "" || name == "root" || name == "0" {
 		user = userID + ":" + userID
 	}
-	return machine.Config{Lower: []wire.Mount{{Type: "erofs", Source: "/dev/vda"}}, Hostname: "sandbox", User: user, Dir: workspace,
+	return machine.Config{Links: links(baseMAC), DNS: nameServers(), Lower: []wire.Mount{{Type: "erofs", Source: "/dev/vda"}}, Hostname: "sandbox", User: user, Dir: workspace,
 		Env: mergeEnv([]string{"LANG=C.UTF-8"}, r.config.Env)}
 }
 

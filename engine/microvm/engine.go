@@ -116,9 +116,9 @@ func examine() error {
 	return nil
 }
 
-// Lacks implements engine.Lacker: machines have loopback only, and a root of their own.
+// Lacks implements engine.Lacker: machines have a root of their own, and nothing of ours that commands could ask.
 func (e *Engine) Lacks() []engine.Feature {
-	return []engine.Feature{engine.Roots, engine.Network, engine.Services}
+	return []engine.Feature{engine.Roots, engine.Services}
 }
 
 // Boot implements engine.Engine.

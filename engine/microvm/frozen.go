@@ -85,7 +85,7 @@ func (f *frozen) capture(ctx context.Context) (_ *Image, err error) {
 	}
 	c, cancel := context.WithTimeout(in.life, in.e.o.Patience)
 	defer cancel()
-	im := &Image{e: in.e, nature: in.nature, token: in.token}
+	im := &Image{e: in.e, nature: in.nature, token: in.token, names: in.names()}
 	defer func() {
 		if err != nil {
 			im.discard()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"agentrun.dev/egress/uplink"
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
 	"agentrun.dev/fusefs"
@@ -23,6 +24,7 @@ type Image struct {
 	nature
 	token    string // that the workload was frozen with
 	volumes  [Slots]saved
+	names    []uplink.Name // that the machine was told an address of
 	shells   *shells
 	snapshot *snapshot.Snapshot
 	machine  *jail.Image
@@ -84,6 +86,9 @@ func (im *Image) start(ctx context.Context, id engine.Identity, n nature, volume
 		if err := in.mountOutside(ctx, v); err != nil {
 			return nil, err
 		}
+	}
+	if err := in.plug(id.Services, im.names); err != nil {
+		return nil, err
 	}
 	c, cancel := context.WithTimeout(ctx, im.e.o.Patience)
 	defer cancel()
@@ -168,7 +173,11 @@ func (in *Instance) renew(ctx context.Context, token string) error {
 	if _, err := rand.Read(machine[:]); err != nil {
 		return errs.New(errs.Other, "start", in.id, err)
 	}
-	r := wire.Renew{Token: token, Hostname: wire.Text(in.hostname), MachineID: wire.Text(hex.EncodeToString(machine[:])), Env: wire.Texts(in.env)}
+	mac, err := newMAC()
+	if err != nil {
+		return err
+	}
+	r := wire.Renew{Token: token, Links: links(mac), Hostname: wire.Text(in.hostname), MachineID: wire.Text(hex.EncodeToString(machine[:])), Env: wire.Texts(in.env)}
 	return in.ask(ctx, "start", func(ctx context.Context, a *guest.Client) error {
 		r.Time = time.Now()
 		return a.Renew(ctx, r)

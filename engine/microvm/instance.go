@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"agentrun.dev/egress/uplink"
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
 	"agentrun.dev/guest"
@@ -44,6 +45,7 @@ type Instance struct {
 
 	mu       sync.Mutex
 	agent    *guest.Client
+	link     *uplink.Link   // its network
 	ns       *vfs.Namespace // with what the agent shows as its root
 	root     *files.FS
 	token    string        // of the workload, frozen; empty: it isn't
@@ -92,7 +94,7 @@ func (in *Instance) end(cause error) {
 		defer close(in.gone)
 		in.kill(cause)
 		in.mu.Lock()
-		agent, root := in.agent, in.root
+		agent, root, link := in.agent, in.root, in.link
 		in.mu.Unlock()
 		if err := in.proc.Close(); err != nil {
 			in.e.o.Log.Warn("microvm: the end of a VMM process", "id", in.id, "error", err)
@@ -102,6 +104,9 @@ func (in *Instance) end(cause error) {
 		}
 		if root != nil {
 			_ = root.Close()
+		}
+		if link != nil {
+			_ = link.Close() // the card went with the process
 		}
 		in.slots.close()
 		if err := in.shells.release(); err != nil {

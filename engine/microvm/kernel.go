@@ -17,7 +17,7 @@ import (
 )
 
 // modules are what a stock kernel needs for our devices, and for the root.
-var modules = []string{"virtio_mmio", "vmw_vsock_virtio_transport", "virtio_rng", "virtio_blk", "virtiofs", "erofs", "overlay"}
+var modules = []string{"virtio_mmio", "vmw_vsock_virtio_transport", "virtio_rng", "virtio_blk", "virtio_net", "virtiofs", "erofs", "overlay"}
 
 // cmdline is the kernel's: a panic is a reset, which ends the machine; the agent gives entropy besides the CPU's.
 const cmdline = "console=ttyS0 panic=-1 quiet random.trust_cpu=on"

@@ -11,6 +11,7 @@ import (
 	"io"
 	"slices"
 
+	"agentrun.dev/egress/uplink"
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
 	"agentrun.dev/fusefs"
@@ -36,6 +37,7 @@ type savedImage struct {
 	Dir      string        `json:"dir"`
 	Limits   engine.Limits `json:"limits"`
 	Volumes  []savedVolume `json:"volumes"`
+	Names    []uplink.Name `json:"names,omitempty"`
 }
 
 type savedVolume struct {
@@ -49,7 +51,7 @@ func (im *Image) Save(ctx context.Context, w io.Writer, volumes []engine.Volume)
 		return err
 	}
 	defer im.unuse()
-	h := savedImage{Kind: im.shells.kind, Image: im.shells.root.ref, Token: im.token, Hostname: im.hostname, Env: im.env, Dir: im.dir, Limits: im.limits}
+	h := savedImage{Kind: im.shells.kind, Image: im.shells.root.ref, Token: im.token, Hostname: im.hostname, Env: im.env, Dir: im.dir, Limits: im.limits, Names: im.names}
 	parts := [][]byte{nil}
 	for i, v := range im.volumes {
 		if v.path == "" {
@@ -126,7 +128,7 @@ func (e *Engine) load(ctx context.Context, r io.Reader) (_ *Image, err error) {
 	if err != nil {
 		return nil, err
 	}
-	im := &Image{e: e, token: h.Token, nature: nature{env: h.Env, dir: h.Dir, hostname: h.Hostname, limits: h.Limits}}
+	im := &Image{e: e, token: h.Token, names: h.Names, nature: nature{env: h.Env, dir: h.Dir, hostname: h.Hostname, limits: h.Limits}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, im.discard())

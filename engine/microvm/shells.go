@@ -95,7 +95,7 @@ func (s *shells) take(ctx context.Context) (*jail.Process, error) {
 // start starts one.
 func (s *shells) start(ctx context.Context) (*jail.Process, error) {
 	o := s.e.o
-	d := jail.Devices{CID: guestCID, Disks: []jail.Disk{{File: s.disk, Serial: "root", ReadOnly: true}}, RNG: true}
+	d := jail.Devices{CID: guestCID, Disks: []jail.Disk{{File: s.disk, Serial: "root", ReadOnly: true}}, RNG: true, Cards: []jail.Card{{MAC: baseMAC}}}
 	for i := range Slots {
 		d.Shares = append(d.Shares, tag(i))
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // engineTests are those of test/vm/engine that make vm runs; make soak runs all of them.
-const engineTests = "^TestSuite$/^(Exec|Fork)$"
+const engineTests = "^(TestSuite|TestNetwork)$/^(Exec|Fork)$"
 
 // TestEngine runs the engine's tests in the bench. AGENTRUN_VM_TESTS names others than the short set.
 func TestEngine(t *testing.T) {
@@ -53,7 +53,7 @@ func engineFiles(t *testing.T) map[string]string {
 	files := map[string]string{"/microvm/kernel": kernel, "/microvm/agent": Build(t, "agentrun.dev/cmd/agentrun-guest", false),
 		"/microvm/vmm": Build(t, "agentrun.dev/cmd/agentrun-vmm", false), "/microvm/image.tar": engineImage(t)}
 	modules, err := initramfs.Modules(filepath.Join(filepath.Dir(kernel), "modules"), "virtio_mmio", "vmw_vsock_virtio_transport", "virtio_rng", "virtio_blk",
-		"virtiofs", "erofs", "overlay")
+		"virtio_net", "virtiofs", "erofs", "overlay")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,17 +1,26 @@
 package engine
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
+	"agentrun.dev/command/services"
 	"agentrun.dev/engine"
 	"agentrun.dev/engine/enginetest"
 	"agentrun.dev/engine/microvm"
+	"agentrun.dev/errs"
 	"agentrun.dev/guest/image"
+	"agentrun.dev/volume"
 )
 
 // bench is where the bench's archive has what an engine needs.
@@ -49,4 +58,58 @@ func newEngine(t testing.TB) *microvm.Engine {
 func TestSuite(t *testing.T) {
 	e := newEngine(t)
 	enginetest.Run(t, enginetest.Config{New: func(testing.TB) engine.Engine { return e }, Saves: true, Copies: true, Alone: true, Slow: 10, Forks: 4})
+}
+
+// TestNetwork fetches a page by a host's name, through the sandbox's services alone; a fork has the same network, under its own.
+func TestNetwork(t *testing.T) {
+	e := newEngine(t)
+	dial := func(who string) *services.Services {
+		return &services.Services{Dial: func(_ context.Context, network, addr string) (net.Conn, error) {
+			if addr != "example.test:80" {
+				return nil, errs.Msg(errs.Denied, "connect", addr, "no rule allows it")
+			}
+			near, far := net.Pipe()
+			go func() {
+				defer far.Close()
+				if _, err := http.ReadRequest(bufio.NewReader(far)); err == nil {
+					fmt.Fprintf(far, "HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(who), who)
+				}
+			}()
+			return near, nil
+		}}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	run := func(in engine.Instance, script, want string) {
+		t.Helper()
+		var out bytes.Buffer
+		p, err := in.Exec(ctx, engine.Cmd{Args: []string{"sh", "-c", script}, Stdout: &out, Stderr: &out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Wait(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s: %s: %q, want %q", in.ID(), script, out.String(), want)
+		}
+	}
+	set, err := volume.Open(ctx, volume.Options{Owner: "parent", UID: 1000, GID: 1000}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent, err := e.Boot(ctx, engine.Spec{Identity: engine.Identity{ID: "parent", Services: dial("the parent")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parent.Stop(ctx)
+	run(parent, "wget -q -O - http://example.test/", "the parent")
+	run(parent, "wget -O - http://other.test/", "403 Forbidden")
+	kids, err := engine.Fork(ctx, parent, set, []engine.Identity{{ID: "child", Services: dial("the child")}}, engine.FreezeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kids[0].End(ctx)
+	run(kids[0].Instance, "wget -q -O - http://example.test/", "the child")
+	run(kids[0].Instance, "cat /sys/class/net/eth0/address; ip route", "default via 100.64.0.1")
 }
