@@ -265,6 +265,12 @@ func (h *Handler) serveInside(w http.ResponseWriter, r *request) error {
 	if next == nil {
 		return errs.Msg(errs.Unsupported, "connect", "", "nothing answers at port "+strconv.Itoa(r.target.port))
 	}
+	if asleep(sb) && made(sb) {
+		// It wakes for five minutes at least, as E2B has it. Who may not change it wakes it by its use, for the time that it was made for.
+		if err := h.extend(r, sb.ID, defaultTimeout); err != nil && !errs.Is(err, errs.Denied) {
+			return err
+		}
+	}
 	ctx, done := h.active.begin(r.Context(), sb.ID)
 	defer done()
 	hr := r.Request.WithContext(context.WithValue(ctx, insideKey{}, r))

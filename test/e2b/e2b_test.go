@@ -12,6 +12,8 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,7 +94,8 @@ func TestSDKs(t *testing.T) {
 	keep(t, reports)
 }
 
-// newKey makes a key of the form that E2B's SDKs accept.
+// newKey makes a key of the form that E2B's SDKs accept, and the first sandbox of each template that exists by default: what is made ready
+// for it once, interpreters among it, may take longer on a busy machine than the SDKs wait for an answer.
 func newKey(t *testing.T, s *harness.Server, more ...string) string {
 	t.Helper()
 	cmd := exec.Command(harness.Binary(t), append([]string{"keys", "create", "--e2b"}, more...)...)
@@ -101,10 +104,42 @@ func newKey(t *testing.T, s *harness.Server, more ...string) string {
 	cmd.Stderr = &wrong
 	out, err := cmd.Output()
 	if m := regexp.MustCompile(`(?m)^(e2b_[0-9a-f]+)$`).FindSubmatch(out); err == nil && m != nil {
+		for _, template := range []string{"code-interpreter-v1", "base"} {
+			if len(more) == 0 { // else it is somebody's who may be limited
+				firstSandbox(t, s, string(m[1]), template)
+			}
+		}
 		return string(m[1])
 	}
 	t.Fatalf("agentrun keys create --e2b: %v\n%s%s", err, out, wrong.Bytes())
 	return ""
+}
+
+// firstSandbox makes a sandbox and ends it.
+func firstSandbox(t *testing.T, s *harness.Server, key, template string) {
+	t.Helper()
+	var sandbox struct{ SandboxID string }
+	for _, q := range []struct{ method, path, body string }{{http.MethodPost, "/sandboxes", `{"templateID": "` + template + `", "timeout": 600}`}, {http.MethodDelete, "/sandboxes/", ""}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, q.method, s.API+q.path+sandbox.SandboxID, strings.NewReader(q.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Api-Key", key)
+		answer, err := s.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		b, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode >= 300 {
+			t.Fatalf("the first sandbox of %s: %s %s: %d %s, %v", template, q.method, q.path, answer.StatusCode, b, err)
+		}
+		if q.body != "" && json.Unmarshal(b, &sandbox) != nil {
+			t.Fatalf("the first sandbox of %s: %s", template, b)
+		}
+	}
 }
 
 // run runs a client's suite, in a folder of its own, to its end and returns what it wrote.
@@ -270,7 +305,7 @@ func (o openSteps) judge(t *testing.T, c client, r *report, all bool) {
 			case !s.OK && open:
 				t.Logf("OPEN: %s (%s)", firstLine(s.Error), why)
 			case !s.OK:
-				t.Error(s.Error)
+				t.Errorf("%s\nafter %d ms", s.Error, s.MS)
 			}
 		})
 	}

@@ -246,6 +246,9 @@ func (s *Server) Host() string {
 	return host
 }
 
+// Client returns a client that trusts the server.
+func (s *Server) Client() *http.Client { return s.client }
+
 // Get reads a URL of the server's own API.
 func (s *Server) Get(path string) (status int, body string) {
 	s.t.Helper()

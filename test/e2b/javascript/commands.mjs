@@ -42,9 +42,10 @@ group('commands', (step) => {
     const got = [];
     let ended = false;
     const wrong = [];
-    const r = s.commands.run('for i in 1 2 3; do echo line $i; sleep 0.4; done; echo bad >&2', { onStdout: (d) => got.push([d, ended]), onStderr: (d) => wrong.push(d) }).then((v) => { ended = true; return v; });
+    const r = s.commands.run('for i in 1 2 3; do echo line $i; until [ -e /tmp/seen ]; do sleep 0.1; done; done; echo bad >&2', { onStdout: (d) => got.push([d, ended]), onStderr: (d) => wrong.push(d) }).then((v) => { ended = true; return v; });
     await until('the first line', () => got.length > 0);
     assert.equal(ended, false, 'output comes while it runs');
+    await s.files.write('/tmp/seen', '');
     assert.equal((await r).stdout, 'line 1\nline 2\nline 3\n');
     assert.equal(got.map((g) => g[0]).join(''), 'line 1\nline 2\nline 3\n');
     assert.ok(got.length >= 2, 'in several parts');
@@ -138,11 +139,11 @@ group('commands', (step) => {
   });
   step('Commands.run: no standard input', async () => {
     const s = await box();
-    assert.equal((await s.commands.run('cat; echo end', { timeoutMs: 10_000 })).stdout, 'end\n');
+    assert.equal((await s.commands.run('cat; echo end', { timeoutMs: 45_000 })).stdout, 'end\n');
   });
   step('Commands.connect', async () => {
     const s = await box();
-    const h = await s.commands.run('for i in $(seq 1 200); do echo tick $i; sleep 0.1; done', { background: true });
+    const h = await s.commands.run('while :; do echo tick; sleep 0.1; done', { background: true });
     const got = [];
     const again = await s.commands.connect(h.pid, { onStdout: (d) => got.push(d) });
     assert.equal(again.pid, h.pid);
@@ -204,7 +205,11 @@ group('pty', (step) => {
     await type('cat\n');
     await type('typed\n');
     await until('the echo and the answer', () => (seen.text.match(/typed/g) ?? []).length >= 2);
+    await type('\x04');
+    await type('bash -c \'trap "echo interr""upted; exit" INT; echo wait""ing; while :; do sleep 0.1; done\'\n');
+    await until('a program', () => seen.text.includes('waiting'));
     await type('\x03');
+    await until('its end', () => seen.text.includes('interrupted'));
     await type('echo after-$((40+2))\n');
     await until('the shell after Ctrl-C', () => seen.text.includes('after-42'));
     await type('exit\n');

@@ -10,7 +10,7 @@ import * as sdk from 'e2b';
 export { assert, Sandbox, sdk };
 export const version = JSON.parse(fs.readFileSync(new URL('./node_modules/e2b/package.json', import.meta.url))).version;
 export const groups = [];
-const LIMIT = 60_000; // of a step
+const LIMIT = 120_000; // of a step: many times what it takes on a machine that does nothing else
 
 // since tells whether the SDK is of this version at least.
 export function since(wanted) {
@@ -36,13 +36,13 @@ export async function create(template, opts) {
 // shared is the sandbox of a group, made when the first step wants it.
 export function shared(opts) {
   let made;
-  return () => (made ??= create(opts));
+  return () => (made ??= create(opts).catch((e) => { made = undefined; throw e; }));
 }
 
 export const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 // until waits for a value that isn't false, undefined or an error.
-export async function until(what, look, limit = 45_000) {
+export async function until(what, look, limit = 60_000) {
   const end = Date.now() + limit;
   for (let error; ;) {
     try {

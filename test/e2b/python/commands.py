@@ -1,6 +1,4 @@
 """Commands, their streams and signals, terminals."""
-import asyncio
-
 import e2b
 from kit import ASYNC, a, equal, fails, shared, since, step, until
 
@@ -47,7 +45,7 @@ async def _():
 async def _():
     s = await box()
     out, err = [], []
-    r = await a(s.commands.run("for i in 1 2 3; do echo line $i; sleep 0.3; done; echo bad >&2", on_stdout=out.append, on_stderr=err.append))
+    r = await a(s.commands.run("for i in 1 2 3; do echo line $i; sleep 1; done; echo bad >&2", on_stdout=out.append, on_stderr=err.append))
     equal("".join(out), "line 1\nline 2\nline 3\n")
     assert len(out) >= 2, out
     equal(("".join(err), r.stdout), ("bad\n", "line 1\nline 2\nline 3\n"))
@@ -169,9 +167,10 @@ async def _():
 @step("commands", "Commands.connect")
 async def _():
     s = await box()
-    h = await a(s.commands.run("sleep 0.5; for i in 1 2 3; do echo tick $i; sleep 0.2; done; exit 6", background=True))
+    h = await a(s.commands.run("until [ -e /tmp/connected ]; do sleep 0.1; done; for i in 1 2 3; do echo tick $i; sleep 0.2; done; exit 6", background=True))
     again = await a(s.commands.connect(h.pid))
     equal(again.pid, h.pid)
+    await a(s.files.write("/tmp/connected", ""))
     e = await fails(again.wait, Exit)
     equal((e.exit_code, e.stdout), (6, "tick 1\ntick 2\ntick 3\n"))
     await fails(lambda: s.commands.connect(999999), e2b.SandboxException)
@@ -198,6 +197,10 @@ async def terminal(s, seen, **kw):
     return s.pty.create(size=e2b.PtySize(rows=24, cols=80), timeout=0, **kw)
 
 
+async def there(s, path):
+    return (await a(s.files.exists(path))) or None
+
+
 async def finish(h, seen):
     """What the terminal showed until its end."""
     try:
@@ -222,10 +225,10 @@ async def _():
 async def _():
     s, seen = await term(), []
     h = await terminal(s, seen)
-    await a(s.pty.send_stdin(h.pid, b"cat\n"))
-    await asyncio.sleep(0.5)
+    await a(s.pty.send_stdin(h.pid, b"bash -c 'trap \"echo >/tmp/interrupted; exit\" INT; echo >/tmp/waiting; while :; do sleep 0.1; done'\n"))
+    await until("a program", lambda: there(s, "/tmp/waiting"))
     await a(s.pty.send_stdin(h.pid, b"\x03"))
-    await asyncio.sleep(0.2)
+    await until("its end", lambda: there(s, "/tmp/interrupted"))
     await a(s.pty.send_stdin(h.pid, b"echo after-$((40+2)); exit\n"))
     assert "after-42" in await finish(h, seen), seen
 

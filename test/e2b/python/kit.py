@@ -21,7 +21,7 @@ import e2b_code_interpreter
 
 ASYNC = os.environ.get("E2B_TEST_MODE") == "async"
 VERSION = installed("e2b")
-LIMIT = 60  # seconds, of a step
+LIMIT = 120  # seconds, of a step: many times what it takes on a machine that does nothing else
 PID = str(os.getpid())
 
 
@@ -78,7 +78,7 @@ def shared(**kw):
     return get
 
 
-async def until(what, look, limit=45):
+async def until(what, look, limit=60):
     """Waits for a value that isn't False, None or an error."""
     end, wrong = time.monotonic() + limit, None
     while time.monotonic() < end:

@@ -1,5 +1,6 @@
 """Sandboxes over time: pause and resume, their end, forks and snapshots."""
 import asyncio
+import datetime
 
 import e2b
 from kit import PID, Sandbox, a, create, equal, exception, fails, shared, step, until
@@ -62,8 +63,9 @@ async def _():
 
 @step("pause", "Sandbox.beta_create", hasattr(Sandbox, "beta_create"))
 async def _():
-    s = await a(Sandbox.beta_create(timeout=2, auto_pause=True))
+    s = await a(Sandbox.beta_create(timeout=120, auto_pause=True))
     await a(s.files.write("/home/user/kept", "slept"))
+    await a(s.set_timeout(1))
 
     async def paused():
         return state(await a(Sandbox.get_info(s.sandbox_id))) == "paused"
@@ -108,6 +110,10 @@ async def _():
         return state(await a(Sandbox.get_info(s.sandbox_id))) == "paused"
     await until("its sleep", paused)
     equal((await a(s.commands.run("cat /home/user/kept"))).stdout, "slept")
+    info = await a(Sandbox.get_info(s.sandbox_id))
+    equal(state(info), "running")
+    left = (info.end_at - datetime.datetime.now(datetime.timezone.utc)).total_seconds()
+    assert 200 < left < 302, left
     await a(s.kill())
 
 

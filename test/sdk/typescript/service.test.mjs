@@ -49,7 +49,8 @@ test("exec in three languages, with state, streams and limits", async () => {
     assert.equal(late.exitCode, 124);
     assert.equal(late.timedOut, true);
     const seen = [];
-    for await (const e of s.stream("for i in 1 2; do echo $i; sleep 0.05; done; echo no >&2; false", { language: "shell" })) {
+    for await (const e of s.stream("for i in 1 2; do echo $i; until [ -e heard$i ]; do sleep 0.05; done; done; echo no >&2; false", { language: "shell" })) {
+      if (e.type === "stdout") await s.files.write("heard" + e.text.trim(), "");
       seen.push(e.type === "exit" ? e.result.exitCode : e.type === "start" ? e.type : e.type + ":" + e.text);
     }
     assert.deepEqual(seen.filter((x) => x !== "start").join(""), "stdout:1\nstdout:2\nstderr:no\n1");
@@ -69,7 +70,7 @@ test("terminals, pipes and what runs in the background", async () => {
     const text = await t.readUntil("done-42");
     assert.match(text, /30 100/);
     await t.write("exit 4\n");
-    assert.equal(await t.wait(10_000), 4);
+    assert.equal(await t.wait(60_000), 4);
     t.close();
     const cat = await s.open(["cat"]);
     await cat.write("a".repeat(600_000));
@@ -135,7 +136,9 @@ test("forks of forks, compared and merged; sleep and wake", async () => {
   const mounted = await client.create(undefined, { template: s.info.template, volumes: [{ volume: volume.id, path: "/data" }] });
   await mounted.files.write("/data/f", "kept");
   assert.equal((await client.volumes.get("ts-volume")).sandboxes.length, 1);
-  assert.ok((await mounted.metrics()).length > 0);
+  let measured = [];
+  for (let i = 0; i < 600 && !measured.length; i++, await new Promise((f) => setTimeout(f, 100))) measured = await mounted.metrics();
+  assert.ok(measured.length > 0);
   await mounted.terminate();
   await client.volumes.delete(volume.id);
   const whole = await s.snapshot("whole", { memory: true });
@@ -162,7 +165,7 @@ test("a server inside", async () => {
     await s.files.write("index.html", "hello from inside");
     await s.start("python3 -m http.server 8000", { language: "shell" });
     let text = "";
-    for (let i = 0; i < 50 && !text; i++) {
+    for (let i = 0; i < 600 && !text; i++) {
       const r = await fetch(await s.url(8000, "/index.html"), { headers: await s.headers() });
       if (r.ok) text = await r.text();
       else await new Promise((f) => setTimeout(f, 100));
