@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build guests setup check unit race e2e suites sdk mcp e2b docs vm posix test demo bench soak clean help
+.PHONY: build guests setup check unit race e2e suites sdk mcp e2b docs vm posix test demo bench bench-kvm soak clean help
 
 # Packages whose tests are about several goroutines at once: these run once more under the race detector.
 RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./volume/... ./proc/... ./fusefs ./vmm ./vmm/virtio/... ./vmm/jail ./guest/... ./engine/... ./node/... ./serve/...
@@ -81,8 +81,12 @@ demo: build ## the main job in a minute: upload, snapshot, fork, diff, merge
 	./examples/demo.sh
 
 bench: build ## the measurements of SPECIFICATION.md
-	test/setup.sh versitygw just-bash sdk-python e2b
+	test/setup.sh versitygw just-bash sdk-python e2b qemu kernels bash-static debian-python
 	test/bench/run.sh
+
+bench-kvm: ## the measurements of VMs on this host's own KVM, which has to boot stock kernels
+	test/setup.sh kernels bash-static debian-python
+	test/bench/run.sh -only '^vm' -kvm host
 
 soak: build setup ## what takes long: every fuzzer, crash loops, load (SOAK_MINUTES each, 10 unless told)
 	test/setup.sh qemu kernels debian-python
@@ -92,4 +96,4 @@ clean: ## remove what was built here; the cache of tools stays
 	rm -rf bin
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

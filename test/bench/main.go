@@ -40,6 +40,7 @@ type bench struct {
 	rival     string // the folder where just-bash is installed
 	e2b       string // the Python that has E2B's SDK
 	native    string // the Python that has what our own needs
+	kvm       string // where sandboxes with stock kernels are measured: bench or host
 }
 
 // want reports whether a group of rows is to run.
@@ -75,6 +76,7 @@ func main() {
 	flag.StringVar(&b.versitygw, "versitygw", "", "the rival's program")
 	clients := flag.String("ssh-clients", "", "be the clients of the group ssh: `ADDRESS COUNT`")
 	flag.StringVar(&b.e2b, "e2b", "", "the Python that E2B's SDK is installed for; without it its times are missing")
+	flag.StringVar(&b.kvm, "kvm", "bench", "where stock kernels run: in the emulated bench of test/vm, or on this host")
 	flag.StringVar(&b.native, "sdk-python", "", "the Python that has what our own SDK needs")
 	flag.StringVar(&b.rival, "just-bash", "", "the folder where npm has installed just-bash; without it its times are missing")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
@@ -121,7 +123,7 @@ func (b *bench) run(only, dir string) (err error) {
 		name string
 		f    func(*bench) error
 	}{{"fork", forks}, {"depth", depth}, {"diff", diffs}, {"deletes", deletes}, {"writes", randomWrites}, {"rename", renames},
-		{"small-forks", smallForks}, {"store", storedOnce}, {"s3", s3}, {"sessions", sessions}, {"neighbours", neighbours}, {"ssh", sshSessions}, {"python", interpreters}, {"shell", shells}, {"claims", claims}, {"service", service}, {"sdks", sdks}, {"vm", vms}, {"vm-jail", jails}} {
+		{"small-forks", smallForks}, {"store", storedOnce}, {"s3", s3}, {"sessions", sessions}, {"neighbours", neighbours}, {"ssh", sshSessions}, {"python", interpreters}, {"shell", shells}, {"claims", claims}, {"service", service}, {"sdks", sdks}, {"vm", vms}, {"vm-jail", jails}, {"vm-python", pythonVMs}} {
 		if !b.want(g.name) {
 			continue
 		}

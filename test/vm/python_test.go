@@ -2,14 +2,15 @@ package vm
 
 import (
 	"bytes"
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"agentrun.dev/guest/erofs"
 	"agentrun.dev/guest/image"
-	"agentrun.dev/guest/machine"
-	"agentrun.dev/guest/wire"
 	"agentrun.dev/test/harness"
 )
 
@@ -40,15 +41,59 @@ func pythonRoot(t *testing.T) string {
 	return file
 }
 
+// imagesDisk is a disk with a store of images that holds Debian with Python: emulated, unpacking it would take too long. The layout
+// that it was made of is beside it, in the folder layout, without its layers.
+func imagesDisk(t *testing.T) string {
+	t.Helper()
+	root := pythonRoot(t)
+	dir, _ := debianPython(t)
+	file := filepath.Join(t.TempDir(), "images.erofs")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := erofs.NewWriter(f, 1<<30)
+	add := func(name, from string, most int64) {
+		in, err := os.Open(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		info, err := in.Stat()
+		if err == nil && info.Size() <= most {
+			err = w.File(name, erofs.Meta{Perm: 0o644}, info.Size(), in)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(filepath.Base(root), root, 1<<30)
+	add(filepath.Base(root)+".json", root+".json", 1<<20)
+	add("layout/index.json", filepath.Join(dir, "index.json"), 1<<20)
+	add("layout/oci-layout", filepath.Join(dir, "oci-layout"), 1<<20)
+	blobs, err := filepath.Glob(filepath.Join(dir, "blobs", "sha256", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blobs {
+		add("layout/blobs/sha256/"+filepath.Base(b), b, 1<<20)
+	}
+	size, err := w.Close()
+	if err := errors.Join(err, f.Truncate(size)); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // pythonBench runs test/vm/python in the bench.
 func pythonBench(t *testing.T, memory int, timeout time.Duration, args ...string) *Result {
 	t.Helper()
-	archive := guestArchive(t, machine.Config{Hostname: "parent", Lower: []wire.Mount{{Type: "erofs", Source: "/dev/vda"}}},
-		"virtio_mmio", "vmw_vsock_virtio_transport", "virtio_rng", "virtio_blk", "erofs", "overlay")
+	files := engineFiles(t)
 	r := Run(t, Program{
-		Path: Build(t, "agentrun.dev/test/vm/python", false), Args: append([]string{"-timeout", timeout.String()}, args...),
-		Files: map[string]string{"/kernel": harness.Tool(t, "kernel-cloud"), "/initrd": archive}, Disks: []string{pythonRoot(t)},
-		Memory: memory, Timeout: timeout + time.Minute,
+		Path:  Build(t, "agentrun.dev/test/vm/python", false),
+		Args:  append([]string{"-timeout", timeout.String(), "-clock", "-disk", "/dev/vda", "-image", "oci:/images/layout:" + pythonImage}, args...),
+		Files: files, Disks: []string{imagesDisk(t)}, Modules: []string{"crc32c_generic", "erofs"}, Memory: memory, Timeout: timeout + time.Minute,
 	})
 	for line := range strings.Lines(string(r.Output)) {
 		if strings.HasPrefix(line, "python: ") {
