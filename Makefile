@@ -58,7 +58,7 @@ docs: build setup ## what the documents print is run, what they name is looked f
 vm: ## microVMs with stock kernels, in a machine that QEMU emulates with its virtualization
 	test/setup.sh qemu kernels bash-static
 	@no=; test/setup.sh debian-python || { no=1; echo "vm: NOT TESTED HERE: what needs a Debian with Python"; }; \
-		AGENTRUN_NO_DEBIAN=$$no test/run.sh vm ./test/vm
+		AGENTRUN_NO_DEBIAN=$$no test/run.sh vm ./test/vm -timeout 40m
 
 posix: ## write docs/posix.md, the conformance to POSIX, from its tests
 	go test ./test/posix -update
@@ -89,7 +89,7 @@ bench-kvm: ## the measurements of VMs on this host's own KVM, which has to boot 
 	test/bench/run.sh -only '^vm' -kvm host
 
 soak: build setup ## what takes long: every fuzzer, crash loops, load (SOAK_MINUTES each, 10 unless told)
-	test/setup.sh qemu kernels debian-python
+	test/setup.sh qemu kernels bash-static debian-python
 	test/soak.sh
 
 clean: ## remove what was built here; the cache of tools stays

@@ -25,6 +25,7 @@ const engineTests = "^(TestSuite|TestNetwork)$/^(Exec|Fork)$"
 
 // TestEngine runs the engine's tests in the bench. AGENTRUN_VM_TESTS names others than the short set.
 func TestEngine(t *testing.T) {
+	t.Parallel()
 	run := engineTests
 	if others := os.Getenv("AGENTRUN_VM_TESTS"); others != "" {
 		run = others
