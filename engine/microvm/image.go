@@ -67,11 +67,13 @@ func (im *Image) start(ctx context.Context, id engine.Identity, n nature, volume
 	if err != nil {
 		return nil, err
 	}
+	begin := time.Now()
 	in, err := im.embody(ctx, id.ID, n)
 	if err != nil {
 		closeServers(servers)
 		return nil, err
 	}
+	mapped := time.Since(begin)
 	defer func() {
 		if err != nil {
 			in.end(err)
@@ -99,6 +101,7 @@ func (im *Image) start(ctx context.Context, id engine.Identity, n nature, volume
 		return nil, err
 	}
 	in.enforce()
+	im.e.o.Log.Debug("microvm: a machine has started", "id", in.id, "mapped", mapped, "renewed", time.Since(begin))
 	return in, nil
 }
 

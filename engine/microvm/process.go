@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"time"
 
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
@@ -84,6 +85,9 @@ type process struct {
 	err    error
 }
 
+// endNotice is how long the news of a machine's end may take, once its connections have broken.
+const endNotice = time.Second
+
 // wait takes the command's end up.
 func (p *process) wait() {
 	defer close(p.done)
@@ -97,6 +101,11 @@ func (p *process) wait() {
 		return
 	}
 	p.status = 137
+	select { // a machine that ends takes its connections along first
+	case <-p.life.Done():
+	case <-p.in.life.Done():
+	case <-time.After(endNotice):
+	}
 	switch {
 	case p.life.Err() != nil:
 		p.err = context.Cause(p.life)

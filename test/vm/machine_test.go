@@ -156,7 +156,7 @@ func emulate(t *testing.T) *emulated {
 		"-serial", "file:"+e.console,
 		"-device", "virtio-serial-pci,addr=2", "-chardev", "socket,id=agent,server=on,wait=off,path="+socket, "-device", "virtserialport,chardev=agent,name=agent",
 		"-drive", "if=none,id=root,format=raw,readonly=on,file="+rootImage(t), "-device", "virtio-blk-pci,addr=3,drive=root",
-		"-kernel", harness.Tool(t, "kernel-cloud"), "-initrd", archive, "-append", "console=ttyS0 panic=-1 quiet random.trust_cpu=on")
+		"-kernel", harness.Tool(t, "kernel-cloud"), "-initrd", archive, "-append", "console=ttyS0 panic=-1 quiet random.trust_cpu=on no_timer_check")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {

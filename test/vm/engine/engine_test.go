@@ -39,7 +39,7 @@ func newEngine(t testing.TB) *microvm.Engine {
 	}
 	e, err := microvm.New(microvm.Options{Kernel: bench + "kernel", Modules: bench + "modules", Agent: bench + "agent", VMM: []string{bench + "vmm"},
 		Images: images, Image: "tar:" + bench + "image.tar", Memory: 128 << 20, Shells: 1, Patience: 2 * time.Minute,
-		Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,300 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"agentrun.dev/engine"
+	"agentrun.dev/engine/microvm"
+	"agentrun.dev/errs"
+	"agentrun.dev/vfs"
+	"agentrun.dev/vfs/memfs"
+)
+
+// sh runs a script in an instance and returns what it writes.
+func sh(t *testing.T, in engine.Instance, script string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	var out bytes.Buffer
+	p, err := in.Exec(ctx, engine.Cmd{Args: []string{"sh", "-c", script}, Stdout: &out, Stderr: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, err := p.Wait(ctx); status != 0 || err != nil {
+		t.Fatalf("%s: status %d, %v: %s", script, status, err, out.String())
+	}
+	return out.String()
+}
+
+func boot(t *testing.T, e *microvm.Engine, s engine.Spec) engine.Instance {
+	t.Helper()
+	in, err := e.Boot(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, in) })
+	return in
+}
+
+func stop(t *testing.T, in engine.Instance) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := in.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func id(name string) engine.Identity { return engine.Identity{ID: name} }
+
+// vmms are the numbers of the VMM processes that run.
+func vmms(t *testing.T) (pids []int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if b, _ := os.ReadFile(f); strings.TrimSpace(string(b)) == "agentrun-vmm" {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// TestMachines is what machines do besides what every engine's sandboxes do.
+func TestMachines(t *testing.T) {
+	e := newEngine(t)
+	t.Run("volumes come and go", func(t *testing.T) { testMounts(t, e) })
+	t.Run("files from outside", func(t *testing.T) { testFiles(t, e) })
+	t.Run("limits", func(t *testing.T) { testLimits(t, e) })
+	t.Run("a machine that ends", func(t *testing.T) { testEnd(t, e) })
+	t.Run("forks that fail leave nothing", func(t *testing.T) { testFailedForks(t, e) })
+}
+
+func testMounts(t *testing.T, e *microvm.Engine) {
+	in := boot(t, e, engine.Spec{Identity: id("mounts")}).(*microvm.Instance)
+	ctx := t.Context()
+	shared := memfs.New(memfs.Options{})
+	if err := in.Mount(ctx, engine.Volume{Path: "/data", FS: shared, Source: "shared", Type: "memory"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Mount(ctx, engine.Volume{Path: "/data", FS: shared}); !errs.Is(err, errs.Conflict) {
+		t.Errorf("mounted twice: %v", err)
+	}
+	if err := in.Mount(ctx, engine.Volume{Path: "/fixed", FS: shared, ReadOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := in.Exec(ctx, engine.Cmd{Args: []string{"sh", "-c", "echo x >/data/f; cat /fixed/f; echo y 2>&1 >/fixed/g; ls -a /data | wc -l"}, Root: true, Stdout: os.Stdout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := vfs.NewNamespace(vfs.Mount{FS: shared}).Stat(ctx, vfs.Cred{}, "", "/g"); err == nil {
+		t.Error("a volume that is read only was written to")
+	}
+	if got := sh(t, in, "cat /data/f"); got != "x\n" {
+		t.Errorf("%q", got)
+	}
+	// A fork has what was mounted, at the instant's state.
+	frozen, err := in.Freeze(ctx, engine.FreezeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clone := shared.Clone()
+	im, err := frozen.Capture(ctx)
+	if err := errors.Join(err, frozen.Thaw()); err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	fork, err := im.Start(ctx, id("mounts-fork"), []engine.Volume{{Path: "/data", FS: clone}, {Path: "/fixed", FS: clone, ReadOnly: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, fork)
+	if got := sh(t, fork, "cat /data/f /fixed/f"); got != "x\nx\n" {
+		t.Errorf("in the fork: %q", got)
+	}
+	for _, path := range []string{"/data", "/fixed"} {
+		if err := in.Unmount(ctx, path); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := in.Unmount(ctx, "/data"); !errs.Is(err, errs.Invalid) {
+		t.Errorf("unmounted twice: %v", err)
+	}
+	if got := sh(t, in, "ls /data /fixed | grep -c f; true"); got != "2\n" && got != "1\n" { // ls names the folders
+		t.Errorf("%q", got)
+	}
+}
+
+func testFiles(t *testing.T, e *microvm.Engine) {
+	in := boot(t, e, engine.Spec{Identity: id("files"), Volumes: []engine.Volume{{Path: "/volume", FS: memfs.New(memfs.Options{})}}})
+	ns := in.(engine.Filer).Namespace()
+	ctx, user := t.Context(), vfs.Cred{UID: 1000, GID: 1000}
+	for _, path := range []string{"/home/user/from-outside", "/volume/from-outside"} {
+		cred := user
+		if strings.HasPrefix(path, "/volume") {
+			cred = vfs.Cred{}
+		}
+		f, err := ns.Open(ctx, cred, "", path, vfs.O_WRONLY|vfs.O_CREAT, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte("hello\n")); err != nil {
+			t.Error(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := sh(t, in, "cat "+path); got != "hello\n" {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
+	sh(t, in, "echo inside >/tmp/f")
+	f, err := ns.Open(ctx, user, "", "/tmp/f", vfs.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if b, err := io.ReadAll(f); err != nil || string(b) != "inside\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func testLimits(t *testing.T, e *microvm.Engine) {
+	in := boot(t, e, engine.Spec{Identity: id("limits"), Limits: engine.Limits{Output: 100_000}})
+	p, err := in.Exec(t.Context(), engine.Cmd{Args: []string{"cat", "/dev/zero"}, Stdout: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, err := p.Wait(t.Context()); status != 137 || !errs.Is(err, errs.Limit) {
+		t.Errorf("output without an end: status %d, %v", status, err)
+	}
+	st, err := in.(engine.Meter).Stats(t.Context())
+	if err != nil || st.Output < 100_000 || st.CPU <= 0 || st.Memory <= 0 || st.MemoryShared <= 0 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	fmt.Printf("engine: a machine has %.1f MB of its own and shares %.1f MB\n", float64(st.Memory)/1e6, float64(st.MemoryShared)/1e6)
+	busy := boot(t, e, engine.Spec{Identity: id("busy"), Limits: engine.Limits{CPU: 3 * time.Second}})
+	p, err = busy.Exec(t.Context(), engine.Cmd{Args: []string{"sh", "-c", "while :; do :; done"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(t.Context()); !errs.Is(err, errs.Limit) {
+		t.Errorf("a loop without an end: %v", err)
+	}
+}
+
+// testEnd: a machine that switches itself off is gone, and so is one whose process is killed; their neighbours aren't.
+func testEnd(t *testing.T, e *microvm.Engine) {
+	neighbour := boot(t, e, engine.Spec{Identity: id("neighbour")})
+	sh(t, neighbour, "true")
+	off := boot(t, e, engine.Spec{Identity: id("off")})
+	p, err := off.Exec(t.Context(), engine.Cmd{Args: []string{"sh", "-c", "echo o >/proc/sysrq-trigger"}, Root: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(t.Context()); err != nil && !errs.Is(err, errs.Unavailable) { // or it ended before
+		t.Errorf("a command in a machine that was switched off: %v", err)
+	}
+	listed(t, e, "neighbour")
+	if _, err := off.Exec(t.Context(), engine.Cmd{Args: []string{"true"}}); !errs.Is(err, errs.Unavailable) {
+		t.Errorf("exec: %v", err)
+	}
+	if got := sh(t, neighbour, "echo lives"); got != "lives\n" {
+		t.Errorf("the neighbour: %q", got)
+	}
+	// All processes are killed, shells among them: those aren't taken any more.
+	pids := vmms(t)
+	if len(pids) < 2 {
+		t.Errorf("of a machine and its shell these are there: %v", pids)
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	listed(t, e)
+	if _, err := neighbour.Freeze(t.Context(), engine.FreezeOptions{}); !errs.Is(err, errs.Unavailable) {
+		t.Errorf("freeze: %v", err)
+	}
+	next := boot(t, e, engine.Spec{Identity: id("next")})
+	if got := sh(t, next, "echo lives"); got != "lives\n" {
+		t.Errorf("the next: %q", got)
+	}
+}
+
+// listed waits until there are these instances and no others.
+func listed(t *testing.T, e *microvm.Engine, ids ...string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		list, err := e.List(t.Context())
+		var got []string
+		for _, st := range list {
+			got = append(got, st.ID)
+		}
+		if err == nil && slices.Equal(got, ids) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%q, %v; want %q", got, err, ids)
+		}
+	}
+}
+
+// testFailedForks: forks of which one can't be are undone, and an image that is closed starts nothing.
+func testFailedForks(t *testing.T, e *microvm.Engine) {
+	in := boot(t, e, engine.Spec{Identity: id("parent"), Volumes: []engine.Volume{{Path: "/data", FS: memfs.New(memfs.Options{})}}})
+	ctx := t.Context()
+	f, err := in.Freeze(ctx, engine.FreezeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	if _, err := in.Exec(short, engine.Cmd{Args: []string{"true"}}); !errs.Is(err, errs.Canceled) {
+		t.Errorf("exec in a frozen machine: %v", err)
+	}
+	if _, err := in.Freeze(short, engine.FreezeOptions{}); err == nil {
+		t.Error("it is frozen twice")
+	}
+	im, err := f.Capture(ctx)
+	if err := errors.Join(err, f.Thaw()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := im.Start(ctx, id("child"), nil); !errs.Is(err, errs.Invalid) {
+		t.Errorf("without its volume: %v", err)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := im.Start(ended, id("child"), []engine.Volume{{Path: "/data", FS: memfs.New(memfs.Options{})}}); err == nil {
+		t.Error("a start that nobody waits for")
+	}
+	if err := im.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := im.Start(ctx, id("child"), nil); !errs.Is(err, errs.Unavailable) {
+		t.Errorf("an image that is closed: %v", err)
+	}
+	if list, err := e.List(ctx); len(list) != 1 || err != nil {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if got := sh(t, in, "echo on"); got != "on\n" {
+		t.Errorf("the parent: %q", got)
+	}
+}
