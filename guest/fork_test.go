@@ -102,6 +102,7 @@ func TestRenew(t *testing.T) {
 	}{
 		"another token": {wire.Renew{Token: "0123456789abcdef", Time: now}, errs.Denied},
 		"no time":       {wire.Renew{Token: token}, errs.Invalid},
+		"a limit":       {wire.Renew{Token: token, Time: now, Processes: 10}, errs.Unsupported}, // without control groups
 		"no entropy":    {wire.Renew{Token: token, Time: now, Entropy: []byte("little")}, errs.Invalid},
 	} {
 		if err := c.Renew(within(t), k.renew); errs.KindOf(err) != k.kind {

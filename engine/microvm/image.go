@@ -180,7 +180,8 @@ func (in *Instance) renew(ctx context.Context, token string) error {
 	if err != nil {
 		return err
 	}
-	r := wire.Renew{Token: token, Links: links(mac), Hostname: wire.Text(in.hostname), MachineID: wire.Text(hex.EncodeToString(machine[:])), Env: wire.Texts(in.env)}
+	r := wire.Renew{Token: token, Links: links(mac), Hostname: wire.Text(in.hostname), MachineID: wire.Text(hex.EncodeToString(machine[:])), Env: wire.Texts(in.env),
+		Processes: in.limits.Processes}
 	return in.ask(ctx, "start", func(ctx context.Context, a *guest.Client) error {
 		r.Time = time.Now()
 		return a.Renew(ctx, r)

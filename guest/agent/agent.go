@@ -281,7 +281,7 @@ func (a *Agent) renew(r wire.Renew) error {
 	case r.Time.IsZero():
 		return errs.Msg(errs.Invalid, "renew", "", "the time is missing")
 	}
-	if err := a.o.Machine.Renew(r); err != nil {
+	if err := errors.Join(a.o.Machine.Renew(r), a.o.Workload.Limit(r.Processes)); err != nil {
 		return err
 	}
 	a.identity = slices.Clone(wire.Strings(r.Env))

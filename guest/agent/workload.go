@@ -25,6 +25,8 @@ type Workload interface {
 	// Freeze returns when nothing of the workload runs, and Thaw lets it go on. A Freeze that fails is followed by Thaw.
 	Freeze(ctx context.Context) error
 	Thaw() error
+	// Limit bounds how many processes and threads there can be at once; zero: no limit.
+	Limit(processes int) error
 	// Usage is of all that ran in it, Pids those that run.
 	Usage() (Usage, error)
 	Pids() ([]int, error)
@@ -110,6 +112,22 @@ func (c *Cgroup) Freeze(ctx context.Context) error {
 func (c *Cgroup) Thaw() error {
 	if err := os.WriteFile(filepath.Join(c.path, "cgroup.freeze"), []byte("0"), 0); err != nil {
 		return errs.New(errs.Other, "thaw", "", err)
+	}
+	return nil
+}
+
+// Limit implements Workload.
+func (c *Cgroup) Limit(processes int) error {
+	most := "max"
+	if processes > 0 {
+		most = strconv.Itoa(processes)
+	}
+	err := os.WriteFile(filepath.Join(c.path, "pids.max"), []byte(most), 0)
+	if errors.Is(err, os.ErrNotExist) && processes <= 0 {
+		return nil // a kernel that counts no processes bounds none
+	}
+	if err != nil {
+		return errs.New(errs.Unsupported, "limit", "processes", err)
 	}
 	return nil
 }
@@ -264,6 +282,14 @@ func (s *Sessions) Thaw() error {
 	}
 	s.stopped = nil
 	return failed
+}
+
+// Limit implements Workload: what isn't in a control group can't be counted for sure.
+func (s *Sessions) Limit(processes int) error {
+	if processes > 0 {
+		return errs.Msg(errs.Unsupported, "limit", "processes", "that needs control groups")
+	}
+	return nil
 }
 
 // members are the processes of all sessions.

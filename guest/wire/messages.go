@@ -199,7 +199,8 @@ type Renew struct {
 	MachineID Text        `json:"machineId,omitempty"` // 32 hexadecimal digits
 	Env       []Text      `json:"env,omitempty"`       // of commands from now on; replaces what an earlier Renew set
 	Links     []Interface `json:"links,omitempty"`
-	DNS       []Text      `json:"dns,omitempty"` // addresses of name servers
+	DNS       []Text      `json:"dns,omitempty"`       // addresses of name servers
+	Processes int         `json:"processes,omitempty"` // that the workload may have at once, threads counted; no limit when zero
 }
 
 // Interface is how a network interface is set.

@@ -190,6 +190,15 @@ func testLimits(t *testing.T, e *microvm.Engine) {
 		t.Errorf("%+v, %v", st, err)
 	}
 	fmt.Printf("engine: a machine has %.1f MB of its own and shares %.1f MB\n", float64(st.Memory)/1e6, float64(st.MemoryShared)/1e6)
+	few := boot(t, e, engine.Spec{Identity: id("few"), Limits: engine.Limits{Processes: 5}})
+	var out bytes.Buffer
+	p, err = few.Exec(t.Context(), engine.Cmd{Args: []string{"busybox", "ash", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; echo all of them"}, Stdout: &out, Stderr: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, err := p.Wait(t.Context()); status == 0 || err != nil || !strings.Contains(out.String(), "fork") {
+		t.Errorf("more processes than there may be: status %d, %v, %q", status, err, out.String())
+	}
 	busy := boot(t, e, engine.Spec{Identity: id("busy"), Limits: engine.Limits{CPU: 3 * time.Second}})
 	p, err = busy.Exec(t.Context(), engine.Cmd{Args: []string{"sh", "-c", "while :; do :; done"}})
 	if err != nil {
