@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"syscall"
+	"time"
 
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
@@ -89,12 +90,27 @@ func emptyRoot() *vfs.Namespace {
 
 const rootSource = "root"
 
+// rootFiles are the guest's files, but that nobody asks it what its root directory is: the way to every volume begins there, and one can
+// be worked on while the machine stands still.
+type rootFiles struct {
+	*files.FS
+	since time.Time
+}
+
+// GetAttr tells of an inode.
+func (r rootFiles) GetAttr(ctx context.Context, ino vfs.Ino) (vfs.Attr, error) {
+	if ino == r.FS.Root() {
+		return vfs.Attr{Ino: ino, Mode: vfs.ModeDir | 0o755, Nlink: 2, Atime: r.since, Mtime: r.since, Ctime: r.since}, nil
+	}
+	return r.FS.GetAttr(ctx, ino)
+}
+
 // showRoot puts the files that a connection with the agent shows into the tree. mu is held.
 func (in *Instance) showRoot(a *guest.Client) error {
 	root := files.New(a, files.Options{Timeout: in.e.o.Patience})
 	ns, err := in.ns.Clone(func(m vfs.Mount) (vfs.Mount, error) {
 		if m.Path == "/" {
-			m.FS = root
+			m.FS = rootFiles{root, in.started}
 		}
 		return m, nil
 	})
