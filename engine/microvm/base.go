@@ -89,6 +89,10 @@ func (b *bases) find(k kind, r *root) (*base, error) {
 		defer close(one.ready)
 		start := time.Now()
 		one.image, one.err = b.e.bootBase(k, r)
+		if errs.Is(one.err, errs.Unavailable) && b.e.ctx.Err() == nil { // a kernel that hung once needn't do so again
+			b.e.o.Log.Warn("microvm: a machine didn't come up, and is booted once more", "image", r.ref, "error", one.err)
+			one.image, one.err = b.e.bootBase(k, r)
+		}
 		if one.err != nil {
 			b.e.o.Log.Error("microvm: a machine didn't come up", "image", r.ref, "error", one.err)
 			b.mu.Lock()

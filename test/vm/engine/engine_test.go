@@ -38,7 +38,7 @@ func newEngine(t testing.TB) *microvm.Engine {
 		t.Fatal(err)
 	}
 	e, err := microvm.New(microvm.Options{Kernel: bench + "kernel", Modules: bench + "modules", Agent: bench + "agent", VMM: []string{bench + "vmm"},
-		Images: images, Image: "tar:" + bench + "image.tar", Memory: 128 << 20, Shells: 1, Patience: 2 * time.Minute,
+		Images: images, Image: "tar:" + bench + "image.tar", Memory: 128 << 20, Shells: 1, Patience: 45 * time.Second,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
