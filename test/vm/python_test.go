@@ -111,7 +111,7 @@ func pythonBench(t *testing.T, memory int, timeout time.Duration, args ...string
 // on with each that has woken.
 func TestPython(t *testing.T) {
 	t.Parallel()
-	memory, timeout, args := 2048, 15*time.Minute, []string(nil)
+	memory, timeout, args := 2048, 10*time.Minute, []string(nil)
 	if os.Getenv("AGENTRUN_VM_LONG") != "" { // make soak
 		memory, timeout, args = 4096, 40*time.Minute, []string{"-children", "8", "-rounds", "5"}
 	}

@@ -80,7 +80,7 @@ func (t *trial) load(ctx context.Context) (engine.Image, error) {
 // startPython starts the program with so many MiB written to.
 func startPython(ctx context.Context, b *box, dirty int) (*python, error) {
 	py := &python{b: b}
-	err := py.streams(func(c engine.Cmd) (engine.Process, error) {
+	err := py.streams(ctx, func(c engine.Cmd) (engine.Process, error) {
 		c.Args, c.Root = []string{"python3", "-c", fmt.Sprintf(program, dirty)}, true
 		return b.Exec(ctx, c)
 	})
@@ -93,7 +93,7 @@ func startPython(ctx context.Context, b *box, dirty int) (*python, error) {
 // in is the same Python in a fork.
 func (py *python) in(ctx context.Context, b *box) (*python, error) {
 	c := &python{b: b}
-	err := c.streams(func(cmd engine.Cmd) (engine.Process, error) {
+	err := c.streams(ctx, func(cmd engine.Cmd) (engine.Process, error) {
 		return b.Instance.(engine.Attacher).Attach(ctx, py.pid, cmd)
 	})
 	if err != nil {
@@ -109,7 +109,7 @@ func (py *python) in(ctx context.Context, b *box) (*python, error) {
 }
 
 // streams connects to a command's streams.
-func (py *python) streams(start func(engine.Cmd) (engine.Process, error)) error {
+func (py *python) streams(ctx context.Context, start func(engine.Cmd) (engine.Process, error)) error {
 	in, feed := io.Pipe()
 	out, answers := io.Pipe()
 	p, err := start(engine.Cmd{Stdin: in, Stdout: answers, Stderr: answers})
@@ -117,8 +117,9 @@ func (py *python) streams(start func(engine.Cmd) (engine.Process, error)) error 
 		return err
 	}
 	py.use(p.Pid(), feed, out)
-	go func() { // it has ended, or its machine has
-		status, err := p.Wait(context.Background())
+	context.AfterFunc(ctx, func() { _ = answers.CloseWithError(context.Cause(ctx)) }) // a machine that is silent
+	go func() {                                                                       // it has ended, or its machine has
+		status, err := p.Wait(ctx)
 		_ = answers.CloseWithError(fmt.Errorf("it ended with %d, %w", status, err))
 	}()
 	return nil
