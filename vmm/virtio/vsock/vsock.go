@@ -63,7 +63,8 @@ type Device struct {
 	resets    []header // to be sent for no connection
 	closing   []*Conn  // closed here, but not by the guest; the oldest first
 	reset     resetState
-	resetAt   uint16 // the event queue's index when the event was sent
+	resetAt   uint16 // the event queue's available index from which on the guest has given back the buffers of all events
+	unseen    bool   // an event was sent, by this device or the one that it is restored from, and resetAt isn't reached
 	restored  bool
 }
 
@@ -122,7 +123,7 @@ func (d *Device) Reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.forget()
-	d.link, d.restored, d.reset = nil, false, resetNone
+	d.link, d.restored, d.unseen, d.reset = nil, false, false, resetNone
 	d.changed.Broadcast()
 }
 
@@ -138,10 +139,20 @@ func (d *Device) forget() {
 // saved is the device's state: connections aren't carried over.
 type saved struct {
 	CID uint64 `json:"cid"`
+	// ResetAt is set if the guest hasn't taken note of an event yet: it sees that one and the next device's.
+	ResetAt *uint16 `json:"reset_at,omitempty"`
 }
 
 // State and SetState implement virtio.Device.
-func (d *Device) State() ([]byte, error) { return json.Marshal(saved{d.cid}) }
+func (d *Device) State() ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := saved{CID: d.cid}
+	if d.unseen {
+		s.ResetAt = &d.resetAt
+	}
+	return json.Marshal(s)
+}
 
 // SetState makes the guest learn that its connections are reset, and read its address again.
 func (d *Device) SetState(state []byte) error {
@@ -152,6 +163,9 @@ func (d *Device) SetState(state []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.restored = true
+	if d.unseen = s.ResetAt != nil; d.unseen {
+		d.resetAt = *s.ResetAt
+	}
 	return nil
 }
 
@@ -189,7 +203,9 @@ func (d *Device) Handle(_ context.Context, q *virtio.Queue) error {
 	return d.event(q)
 }
 
-// event tells the guest of the reset, and notices that it has taken note: it gives the buffer back then.
+// event tells the guest of the reset, and notices that it has taken note: it gives the buffer back then. The index is read
+// before the guest can see the event: it may give the buffer back at once. And where an earlier device's event is still to be
+// seen, it gives back two, the second of which counts: each makes it reset its connections.
 func (d *Device) event(q *virtio.Queue) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -202,12 +218,16 @@ func (d *Device) event(q *virtio.Queue) error {
 			c.Done(0)
 			return errs.Msg(errs.Invalid, "virtio", "vsock", "an event buffer of less than 4 bytes")
 		}
+		if at := q.Watch(); !d.unseen || int16(at-d.resetAt) >= 0 {
+			d.resetAt = at
+		}
+		d.resetAt++
+		d.reset, d.unseen = resetSent, true
 		c.Done(c.Out.Write(make([]byte, 4))) // VIRTIO_VSOCK_EVENT_TRANSPORT_RESET
-		d.reset, d.resetAt = resetSent, q.Watch()
 		q.Signal()
 	}
-	if d.reset == resetSent && q.Watch() != d.resetAt {
-		d.reset = resetNone
+	if d.reset == resetSent && int16(q.Watch()-d.resetAt) >= 0 {
+		d.reset, d.unseen = resetNone, false
 		d.changed.Broadcast()
 	}
 	return nil
