@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build guests setup check unit race e2e suites sdk mcp e2b docs vm vm-engine posix test demo bench bench-kvm soak clean help
+.PHONY: build guests setup check unit race e2e suites sdk mcp e2b docs vm posix test demo bench bench-kvm soak clean help
 
 # Packages whose tests are about several goroutines at once: these run once more under the race detector.
 RACE := ./kv/... ./blob/... ./bucket/... ./access/... ./vfs/... ./volume/... ./proc/... ./fusefs ./vmm ./vmm/virtio/... ./vmm/jail ./guest/... ./engine/... ./node/... ./serve/...
@@ -59,10 +59,6 @@ vm: ## microVMs with stock kernels, in a machine that QEMU emulates with its vir
 	test/setup.sh qemu kernels bash-static
 	@no=; test/setup.sh debian-python || { no=1; echo "vm: NOT TESTED HERE: what needs a Debian with Python"; }; \
 		AGENTRUN_NO_DEBIAN=$$no test/run.sh vm ./test/vm -timeout 40m
-
-vm-engine: ## the engine of microVMs in the emulated machine, and a running Python forked there: minutes, and now and then the machine stands still
-	test/setup.sh qemu kernels bash-static debian-python
-	AGENTRUN_VM_TESTS=short test/run.sh vm-engine ./test/vm -timeout 40m -run '^(TestEngine|TestPython)$$'
 
 posix: ## write docs/posix.md, the conformance to POSIX, from its tests
 	go test ./test/posix -update

@@ -20,25 +20,12 @@ import (
 	"agentrun.dev/test/harness"
 )
 
-// engineTests are a short set of those of test/vm/engine; make soak runs all of them.
-const engineTests = "^(TestSuite|TestNetwork)$/^(Exec|Fork)$"
-
-// standsStill skips what now and then makes the emulated machine stand still, for a cause that isn't known: on an idle host all its
-// processors wait and no timer wakes them.
-func standsStill(t *testing.T) {
-	t.Helper()
-	if os.Getenv("AGENTRUN_VM_TESTS") == "" && os.Getenv("AGENTRUN_VM_LONG") == "" {
-		t.Skip("NOT TESTED HERE: the emulated machine stands still with it now and then; make vm-engine runs it, and make soak")
-	}
-}
-
-// TestEngine runs the engine's tests in the bench. AGENTRUN_VM_TESTS names them, "short" the short set.
+// TestEngine runs the engine's tests in the bench: all, or those that AGENTRUN_VM_TESTS names.
 func TestEngine(t *testing.T) {
-	standsStill(t)
 	t.Parallel()
 	run := os.Getenv("AGENTRUN_VM_TESTS")
-	if run == "" || run == "short" {
-		run = engineTests
+	if run == "" {
+		run = "."
 	}
 	r := Run(t, Program{
 		Path:    Build(t, "agentrun.dev/test/vm/engine", true),

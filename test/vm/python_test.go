@@ -110,7 +110,6 @@ func pythonBench(t *testing.T, memory int, timeout time.Duration, args ...string
 // TestPython forks a VM while a Python with numpy and 50 MiB of its own runs in it, and lets it hibernate. `make soak` has more children, and goes
 // on with each that has woken.
 func TestPython(t *testing.T) {
-	standsStill(t)
 	t.Parallel()
 	memory, timeout, args := 2048, 10*time.Minute, []string(nil)
 	if os.Getenv("AGENTRUN_VM_LONG") != "" { // make soak

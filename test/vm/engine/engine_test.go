@@ -30,7 +30,7 @@ const bench = "/microvm/"
 func newEngine(t testing.TB) *microvm.Engine {
 	t.Helper()
 	if _, err := os.Stat(bench); err != nil {
-		t.Skip("IT RUNS IN THE BENCH ONLY: make vm-engine, and make soak")
+		t.Skip("IT RUNS IN THE BENCH ONLY: make vm")
 	}
 	runtime.GOMAXPROCS(8) // vCPUs hold some for a while
 	images, err := image.NewStore(t.TempDir(), image.Options{})
