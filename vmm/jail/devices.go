@@ -12,6 +12,7 @@ import (
 	"agentrun.dev/vmm"
 	"agentrun.dev/vmm/snapshot"
 	"agentrun.dev/vmm/virtio"
+	"agentrun.dev/vmm/virtio/balloon"
 	"agentrun.dev/vmm/virtio/block"
 	"agentrun.dev/vmm/virtio/fs"
 	"agentrun.dev/vmm/virtio/fs/forward"
@@ -31,6 +32,8 @@ type Devices struct {
 	Shares []string // tags of virtio-fs devices; see Process.Share
 	Cards  []Card   // network cards, eth0 and so on; see Process.Card
 	RNG    bool     // a source of entropy
+	// Balloon: the guest gives memory that it doesn't use back to the host (see Process.Balloon).
+	Balloon bool
 }
 
 // Disk is a block device. The process gets a duplicate of File.
@@ -52,11 +55,12 @@ type Card struct {
 
 // What is told of the devices beside their descriptors.
 type deviceSetup struct {
-	CID    uint32      `json:",omitempty"`
-	Disks  []diskSetup `json:",omitempty"`
-	Shares []string    `json:",omitempty"`
-	Cards  []string    `json:",omitempty"` // addresses
-	RNG    bool        `json:",omitempty"`
+	CID     uint32      `json:",omitempty"`
+	Disks   []diskSetup `json:",omitempty"`
+	Shares  []string    `json:",omitempty"`
+	Cards   []string    `json:",omitempty"` // addresses
+	RNG     bool        `json:",omitempty"`
+	Balloon bool        `json:",omitempty"`
 }
 
 type diskSetup struct {
@@ -71,7 +75,7 @@ func (d *Devices) check() error {
 	bad := func(what string, args ...any) error {
 		return errs.Msg(errs.Invalid, "vmm process", "devices", fmt.Sprintf(what, args...))
 	}
-	if n := len(d.Disks) + len(d.Shares) + len(d.Cards) + 2; n > vmm.MaxDevices {
+	if n := len(d.Disks) + len(d.Shares) + len(d.Cards) + 3; n > vmm.MaxDevices {
 		return errs.Msg(errs.Limit, "vmm process", "devices", fmt.Sprintf("%d are too many", n))
 	}
 	if d.CID == 1 || d.CID == 2 {
@@ -133,7 +137,7 @@ func (d *Devices) describe() (s *deviceSetup, fds []int, ours ends, err error) {
 			ours.close()
 		}
 	}()
-	s = &deviceSetup{CID: d.CID, Shares: d.Shares, RNG: d.RNG}
+	s = &deviceSetup{CID: d.CID, Shares: d.Shares, RNG: d.RNG, Balloon: d.Balloon}
 	for _, k := range d.Disks {
 		s.Disks = append(s.Disks, diskSetup{File: k.File != nil, Serial: k.Serial, ReadOnly: k.ReadOnly, Overlay: k.Overlay})
 		if k.File != nil {
@@ -217,7 +221,8 @@ func fileConn(fd int) (net.Conn, error) {
 
 // devices are those of the VM in the process.
 type devices struct {
-	socket   *vsock.Device // or nil
+	socket   *vsock.Device   // or nil
+	balloon  *balloon.Device // or nil
 	overlays []*overlay
 }
 
@@ -292,7 +297,13 @@ func attach(v *vmm.VM, s *deviceSetup, fds []int) (_ *devices, err error) {
 		}
 	}
 	if s.RNG {
-		return d, put(rng.New(rng.Options{}), nil)
+		if err := put(rng.New(rng.Options{}), nil); err != nil {
+			return nil, err
+		}
+	}
+	if s.Balloon {
+		d.balloon = balloon.New(balloon.Options{Discard: v.Memory().Discard})
+		return d, put(d.balloon, nil)
 	}
 	return d, nil
 }

@@ -132,15 +132,20 @@ type queue struct {
 const buffers = 0x800 // in a queue's memory
 
 // device drives the device in a place on the bus, with as many queues.
-func (g *guest) device(place int, queues uint32) []*queue {
+func (g *guest) device(place int, queues uint32) []*queue { return g.deviceWith(place, queues, 0) }
+
+// deviceWith takes features besides.
+func (g *guest) deviceWith(place int, queues, features uint32) []*queue {
 	g.t.Helper()
 	regs := uint64(vmm.DeviceBase + place*vmm.DeviceSize)
 	reg := func(off uint64, v uint32) { g.store(regs+off, v) }
 	for _, s := range []uint32{0, 1, 3} {
 		reg(0x70, s)
 	}
+	reg(0x24, 0)
+	reg(0x20, features)
 	reg(0x24, 1)
-	reg(0x20, 1) // VIRTIO_F_VERSION_1 and nothing else
+	reg(0x20, 1) // VIRTIO_F_VERSION_1
 	reg(0x70, 11)
 	var out []*queue
 	for i := range queues {
@@ -505,12 +510,87 @@ func TestTap(t *testing.T) {
 	}
 }
 
+// A guest gives memory back, in the jail: as a file, and as a fork of what others have too.
+func TestBalloon(t *testing.T) {
+	vmmtest.Host(t)
+	devices := jail.Devices{RNG: true, Balloon: true}
+	g := newGuest(t, devices, nil)
+	const place, inflate, report, page, free = 1, 0, 3, 4096, 8 * mib
+	fill := func(g *guest) {
+		for at := uint64(free); at < free+2*mib; at += 512 << 10 {
+			g.store(at, 0x1234)
+		}
+	}
+	giveBack := func(g *guest, q *queue) {
+		t.Helper()
+		// Descriptors of pages somewhere else, not of the buffers behind the queue: what a report is.
+		desc := binary.LittleEndian.AppendUint64(nil, free)
+		q.storeBytes(q.at, append(binary.LittleEndian.AppendUint32(desc, mib), 2, 0, 0, 0))
+		q.store(q.at+0x100+4+uint64(q.avail%8/2*4), 0)
+		q.avail++
+		q.store(q.at+0x100, uint32(q.avail)<<16)
+		q.store(q.regs+0x50, q.index)
+		q.wait()
+		for at, want := range map[uint64]uint32{free: 0, free + 512<<10: 0, free + mib: 0x1234} {
+			if got := binary.LittleEndian.Uint32(g.load(at, 4)); got != want {
+				t.Errorf("at %#x is %#x, want %#x", at, got, want)
+			}
+		}
+	}
+	fill(g)
+	queues := g.deviceWith(place, 4, 1<<5|1<<1) // reports, and the statistics that come before them
+	giveBack(g, queues[report])
+	fill(g)
+	s, err := g.Capture(limit(t))
+	must(t, err)
+	im, err := jail.NewImage(s)
+	must(t, err)
+	defer im.Close()
+	must(t, s.Close())
+	must(t, g.Thaw(limit(t)))
+	c := newGuest(t, devices, im)
+	giveBack(c, queues[report].on(c))
+	status, err := c.Balloon(limit(t))
+	must(t, err)
+	if !status.Driver || status.Reports != 1 || status.Reported != mib || status.Discarded != mib {
+		t.Errorf("%+v", status)
+	}
+	if got := g.load(free, 4); binary.LittleEndian.Uint32(got) != 0x1234 {
+		t.Error("the parent lost what its fork gave back")
+	}
+	must(t, c.Inflate(limit(t), 3*page))
+	if got := c.load(vmm.DeviceBase+place*vmm.DeviceSize+0x100, 4); binary.LittleEndian.Uint32(got) != 3 {
+		t.Errorf("the target is %x", got)
+	}
+	q := queues[inflate].on(c)
+	c.store(free+512<<10, 0x77)
+	q.give(binary.LittleEndian.AppendUint32(nil, (free+512<<10)/page))
+	q.wait()
+	if got := binary.LittleEndian.Uint32(c.load(free+512<<10, 4)); got != 0 {
+		t.Errorf("in the balloon is %#x", got)
+	}
+	q.give(binary.LittleEndian.AppendUint32(nil, 0x12345678)) // which isn't memory
+	for deadline := time.Now().Add(time.Minute); c.load(q.regs+0x70, 4)[0]&64 == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("no fault")
+		}
+	}
+	none := newGuest(t, jail.Devices{RNG: true}, nil)
+	if _, err := none.Balloon(limit(t)); !errs.Is(err, errs.Unsupported) {
+		t.Errorf("a VM without one: %v", err)
+	}
+	shell := start(t, func() jail.Options { o := options(none.out, 0); o.Devices = jail.Devices{RNG: true}; return o }())
+	if err := shell.Restore(limit(t), im); !errs.Is(err, errs.Invalid) {
+		t.Errorf("a snapshot with a balloon in a shell without: %v", err)
+	}
+}
+
 // A guest that gives its devices nonsense has devices that don't work, and at worst no process; its neighbour has both.
 func TestAttack(t *testing.T) {
 	vmmtest.Host(t)
-	devices := jail.Devices{CID: 3, Shares: []string{"work"}, Disks: []jail.Disk{{Overlay: 1 << 20}}, RNG: true}
+	devices := jail.Devices{CID: 3, Shares: []string{"work"}, Disks: []jail.Disk{{Overlay: 1 << 20}}, RNG: true, Balloon: true}
 	g, neighbour := newGuest(t, devices, nil), newGuest(t, devices, nil)
-	for place, queues := range []uint32{3, 1, 2, 1} {
+	for place, queues := range []uint32{3, 1, 2, 1, 2} {
 		q := g.device(place, queues)[queues-1]
 		for _, desc := range [][]uint32{
 			{0xfffffff0, 0xffffffff, 0xffffffff, 2},           // outside of all memory

@@ -29,6 +29,7 @@ import (
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm"
 	"agentrun.dev/vmm/snapshot"
+	"agentrun.dev/vmm/virtio/balloon"
 )
 
 // SocketFD is where a VMM process finds its socket, and ConsoleFD where it writes its guest's console, if it has one.
@@ -396,6 +397,28 @@ func (p *Process) Tail(ctx context.Context) ([]byte, error) {
 	}
 	m.closeFDs()
 	return m.Input, nil
+}
+
+// Balloon tells what is known of the VM's balloon, and asks the guest to say its statistics, which a later call returns. errs.Unsupported: it has
+// none.
+func (p *Process) Balloon(ctx context.Context) (balloon.Status, error) { return p.balloon(ctx, nil) }
+
+// Inflate sets how many bytes the guest shall leave to the host, whole pages; it does what it can, in its own time.
+func (p *Process) Inflate(ctx context.Context, target uint64) error {
+	_, err := p.balloon(ctx, &target)
+	return err
+}
+
+func (p *Process) balloon(ctx context.Context, target *uint64) (balloon.Status, error) {
+	m, err := p.order(ctx, &message{Op: opBalloon, Target: target})
+	if err != nil {
+		return balloon.Status{}, err
+	}
+	m.closeFDs()
+	if m.Balloon == nil {
+		return balloon.Status{}, errs.Msg(errs.Invalid, "vmm process", "balloon", "the answer says nothing of it")
+	}
+	return *m.Balloon, nil
 }
 
 // Capture pauses the VM and returns its snapshot, which is the caller's. The VM stands still until Thaw.

@@ -212,6 +212,8 @@ func (s *server) follow(m *message) (*message, error) {
 		return &message{Input: tail[max(0, len(tail)-maxPacket/2):]}, nil
 	case opCapture:
 		return s.capture()
+	case opBalloon:
+		return s.balloon(m)
 	}
 	return nil, errs.Msg(errs.Unsupported, "vmm process", m.Op, "there is no such order")
 }
@@ -236,6 +238,22 @@ func (s *server) boot(m *message) error {
 		return err
 	}
 	return s.vm.BootLinux(&l)
+}
+
+// balloon tells what is known of the balloon, whose target may be set, and has the guest say its statistics for the next time.
+func (s *server) balloon(m *message) (*message, error) {
+	b := s.devices.balloon
+	if b == nil {
+		return nil, errs.Msg(errs.Unsupported, "vmm process", m.Op, "the VM has none")
+	}
+	if m.Target != nil {
+		if err := b.SetTarget(*m.Target); err != nil {
+			return nil, err
+		}
+	}
+	status := b.Status()
+	b.Ask()
+	return &message{Balloon: &status}, nil
 }
 
 // capture pauses the VM, unless it is, and answers with its snapshot.

@@ -12,6 +12,7 @@ import (
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm"
 	"agentrun.dev/vmm/memory"
+	"agentrun.dev/vmm/virtio/balloon"
 )
 
 // A message is one packet of JSON, with descriptors beside it. Both sides read it as input from an enemy.
@@ -34,6 +35,7 @@ const (
 	opThaw    = "thaw"
 	opInput   = "input"
 	opTail    = "tail"    // answer: the console's end
+	opBalloon = "balloon" // answer: its state
 	opDial    = "dial"    // descriptor: a socket. The only order that others don't wait for
 	opHangUp  = "hang up" // on the dial of the same ID, which is answered
 	opEnded   = "ended"   // VMM: the guest has ended
@@ -54,6 +56,8 @@ type message struct {
 	Run     bool            `json:",omitempty"` // resume what is restored
 	Port    uint32          `json:",omitempty"`
 	Exit    *vmm.Exit       `json:",omitempty"`
+	Target  *uint64         `json:",omitempty"` // of the balloon; nil: as it is
+	Balloon *balloon.Status `json:",omitempty"`
 
 	fds []int
 }

@@ -7,7 +7,8 @@
 // puts them into a new layer, maps that over them and returns the image of now. So a capture costs what is dirty, not
 // what there is, and pages are held once however many captures and children there are.
 //
-// A memory that begins as nothing is a memfd itself, mapped shared: its first capture only seals it.
+// A memory that begins as nothing is a memfd itself, mapped shared: its first capture only seals it. What a guest doesn't need any more
+// Discard gives back: it is zeros then, here and in every later image.
 //
 // Offsets are the RAM's, from 0; the guest sees what doesn't fit below 3.25 GiB at 4 GiB (see Regions). Sizes are bytes.
 package memory
@@ -74,10 +75,15 @@ func Reserve(size uint64) (*Memory, error) {
 		return nil, hostError("reserve", err)
 	}
 	m := &Memory{size: size, base: base, fd: -1, pagemap: pagemap}
-	// A page that a child writes to costs a page, not a huge one; and a crash of this process is no dump of its guests. Both are wishes.
-	_ = unix.Madvise(m.all(), unix.MADV_NOHUGEPAGE)
-	_ = unix.Madvise(m.all(), unix.MADV_DONTDUMP)
+	settle(m.all())
 	return m, nil
+}
+
+// settle says how anonymous memory of a guest is kept: a page that is written to costs a page, not a huge one; and a crash of this
+// process is no dump of its guests. Both are wishes.
+func settle(b []byte) {
+	_ = unix.Madvise(b, unix.MADV_NOHUGEPAGE)
+	_ = unix.Madvise(b, unix.MADV_DONTDUMP)
 }
 
 // New returns RAM full of zeros.
@@ -146,14 +152,23 @@ func (m *Memory) Regions() []Region {
 // error of kind Invalid. The guest writes at the same time, so what is read is copied before it is believed. The
 // window must not be used after Close.
 func (m *Memory) Bytes(addr, n uint64) ([]byte, error) {
+	off, err := m.offset(addr, n)
+	if err != nil {
+		return nil, err
+	}
+	return unsafe.Slice((*byte)(unsafe.Add(m.base, off)), n), nil
+}
+
+// offset is where in the RAM n bytes at a guest's physical address are; errors are those of Bytes.
+func (m *Memory) offset(addr, n uint64) (uint64, error) {
 	off, limit := addr, min(m.size, HoleStart)
 	if addr >= HoleEnd && m.size > HoleStart {
 		off, limit = addr-HoleEnd+HoleStart, m.size
 	}
 	if off > limit || n > limit-off || addr >= HoleStart && addr < HoleEnd {
-		return nil, errs.Msg(errs.Invalid, "memory", fmt.Sprintf("%#x", addr), fmt.Sprintf("%d bytes there are outside the guest's memory", n))
+		return 0, errs.Msg(errs.Invalid, "memory", fmt.Sprintf("%#x", addr), fmt.Sprintf("%d bytes there are outside the guest's memory", n))
 	}
-	return unsafe.Slice((*byte)(unsafe.Add(m.base, off)), n), nil
+	return off, nil
 }
 
 // all is the whole RAM by offset.

@@ -136,7 +136,7 @@ func TestScanAgainstWalk(t *testing.T) {
 	}
 }
 
-// Random writes, captures and children against plain copies.
+// Random writes, discards, captures and children against plain copies.
 func TestModel(t *testing.T) {
 	const size = 4 * mib
 	type pair struct {
@@ -150,6 +150,9 @@ func TestModel(t *testing.T) {
 			off := rand.IntN(size)
 			p.m.all()[off] = byte(round)
 			p.want[off] = byte(round)
+		}
+		for range rand.IntN(4) {
+			discardModel(t, p.m, p.want, uint64(rand.IntN(size/2)), uint64(rand.IntN(size/4)))
 		}
 		im, err := p.m.Capture()
 		if err != nil {

@@ -96,6 +96,16 @@ type Chain struct {
 	writes []span
 }
 
+// Writes are the guest's addresses and lengths of the buffers that the device may write, all of them whatever was consumed of Out.
+func (c *Chain) Writes(f func(addr, n uint64) error) error {
+	for _, s := range c.writes {
+		if err := f(s.addr, s.n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // span is a range of guest memory.
 type span struct{ addr, n uint64 }
 

@@ -60,6 +60,7 @@ const (
 	IDBlock   = 2
 	IDConsole = 3
 	IDEntropy = 4
+	IDBalloon = 5
 	IDVsock   = 19
 	IDFS      = 26
 )
