@@ -19,6 +19,7 @@ package microvm
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"slices"
@@ -30,6 +31,7 @@ import (
 	"agentrun.dev/errs"
 	"agentrun.dev/guest/image"
 	"agentrun.dev/vmm"
+	"agentrun.dev/vmm/jail"
 )
 
 // Options of an engine. Kernel, Agent, VMM and Images are needed.
@@ -46,9 +48,11 @@ type Options struct {
 	// Patience is how long a guest may take for one thing, such as to stand still, where the caller's context allows more; a minute when
 	// 0. The boot of a kernel may take three times as long.
 	Patience time.Duration
-	// UID and GID are the VMM processes' when this process is root; 0: a user namespace is around them.
-	UID, GID int
-	Log      *slog.Logger // nil discards
+	// Groups are the control groups of the VMM processes, each with its kind's limits; nil: they have none.
+	Groups *jail.Groups
+	// Users are those of which each VMM process gets one of its own; nil: a user namespace is around each. The engine closes them.
+	Users *jail.Users
+	Log   *slog.Logger // nil discards
 }
 
 // Defaults, and limits.
@@ -266,5 +270,9 @@ func (e *Engine) Close() error {
 		wg.Go(func() { in.end(errs.Msg(errs.Unavailable, "microvm", in.id, "the engine is closed")) })
 	}
 	wg.Wait()
-	return e.bases.close()
+	err := e.bases.close()
+	if e.o.Users != nil {
+		err = errors.Join(err, e.o.Users.Close())
+	}
+	return err
 }

@@ -99,7 +99,8 @@ func (s *shells) start(ctx context.Context) (*jail.Process, error) {
 	for i := range Slots {
 		d.Shares = append(d.Shares, tag(i))
 	}
-	return jail.Start(ctx, jail.Options{Config: vmm.Config{Memory: s.kind.Memory, VCPUs: s.kind.VCPUs}, Devices: d, Path: o.VMM[0], Args: o.VMM[1:], UID: o.UID, GID: o.GID})
+	return jail.Start(ctx, jail.Options{Config: vmm.Config{Memory: s.kind.Memory, VCPUs: s.kind.VCPUs}, Devices: d, Path: o.VMM[0], Args: o.VMM[1:],
+		Users: o.Users, Groups: o.Groups})
 }
 
 // tag names a slot's device.

@@ -1,10 +1,12 @@
 package jail
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,64 +14,123 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agentrun.dev/errs"
+	"agentrun.dev/vmm"
 )
 
 // Groups is a directory of control groups (cgroup v2), in which each VMM process gets a group of its own.
 type Groups struct {
-	dir         string
-	memory, pid bool // controllers that there are
+	dir              string
+	memory, pid, cpu bool // controllers that there are
 }
 
 // Limits of a process, by its control group.
 type Limits struct {
-	// Memory is in bytes; 0 is eight times the VM's RAM, its overlays and 256 MiB. What counts is the RAM that the VM doesn't share,
-	// and the layers of its snapshots as long as somebody holds them: a VM that reaches the limit is killed.
+	// Memory is in bytes; 0 is the VM's RAM, its overlays and 256 MiB. What counts is the RAM that the VM doesn't share, and the
+	// layers of its snapshots as long as somebody holds them: so a Capture raises the limit to what there is then and the RAM once
+	// more, within 64 times the limit. A VM that reaches it is killed.
 	Memory uint64
 	// Threads is how many the process may have; 0 is 256 and eight for each vCPU.
 	Threads int
+	// CPU is in thousandths of a processor; 0 is the VM's vCPUs, and half a processor for what its devices do meanwhile.
+	CPU int
 }
 
 const (
 	groupMemory  = 256 << 20
-	groupFactor  = 8
+	groupGrowth  = 64 // times the first limit
 	groupThreads = 256
+	groupDevices = 500             // thousandths of a processor
+	groupPeriod  = 100_000         // microseconds
+	groupHost    = "agentrun-host" // where this process goes, if it is in the way
+	groupAll     = "agentrun-vms"  // where the groups are
+	groupPrefix  = "vm-"           // of each, then the number of the process that made it
 )
 
-// OwnGroups makes groups below the one that this process is in, if that may be done.
+// OwnGroups makes groups below the one that this process is in, if that may be done. A group with limits for others can't have
+// processes itself: this process goes into one of its own beside them, if it has to.
 func OwnGroups() (*Groups, error) {
-	fail := func(err error) (*Groups, error) {
-		return nil, errs.New(errs.Unavailable, "vmm process", "control groups", err).
-			WithHint("they need a cgroup v2 hierarchy that may be written to, such as of a systemd unit with Delegate=yes")
+	at, err := ownGroup()
+	if err == nil && filepath.Base(at) == groupHost {
+		at = filepath.Dir(at) // that was done before
 	}
+	if err != nil {
+		return nil, errs.New(errs.Unavailable, "vmm process", "control groups", err).WithHint(groupsHint)
+	}
+	if on := enable(at); !on.memory || !on.pid || !on.cpu {
+		leaf := filepath.Join(at, groupHost)
+		if err := os.Mkdir(leaf, 0o755); err == nil || errors.Is(err, os.ErrExist) {
+			if write(leaf, "cgroup.procs", "0") == nil {
+				enable(at) // what it can't, the groups won't have
+			}
+		}
+	}
+	g, err := OpenGroups(filepath.Join(at, groupAll))
+	if err != nil {
+		return nil, errs.New(errs.Unavailable, "vmm process", "control groups", errors.Unwrap(err)).WithHint(groupsHint)
+	}
+	return g, nil
+}
+
+const groupsHint = "they need a hierarchy of cgroup v2 that may be written to, such as of a systemd unit with Delegate=yes"
+
+// ownGroup is the directory of this process's group.
+func ownGroup() (string, error) {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return fail(err)
+		return "", err
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return fail(err)
+		return "", err
 	}
-	at, ok := "", false
+	at := ""
 	for line := range strings.Lines(string(mounts)) {
 		if head, tail, _ := strings.Cut(line, " - "); strings.HasPrefix(tail, "cgroup2 ") {
 			if f := strings.Fields(head); len(f) > 4 && f[3] == "/" {
-				at, ok = f[4], true
+				at = f[4]
 				break
 			}
 		}
 	}
 	for line := range strings.Lines(string(own)) {
-		if path, is := strings.CutPrefix(strings.TrimSpace(line), "0::"); is && ok {
-			parent := filepath.Join(at, path)
-			enable(parent) // what it can't, the groups won't have
-			return OpenGroups(filepath.Join(parent, "agentrun-vms"))
+		if path, is := strings.CutPrefix(strings.TrimSpace(line), "0::"); is && at != "" {
+			return filepath.Join(at, path), nil
 		}
 	}
-	return fail(errors.New("there is no cgroup v2"))
+	return "", errors.New("there is no cgroup v2")
 }
 
-// OpenGroups makes groups in a directory of cgroup v2, which is made if it isn't there, and in which no process may be. Unavailable
-// is a place that can't limit memory or processes.
+// ExamineGroups looks at whether OwnGroups could make groups for a process like this one, and changes nothing.
+func ExamineGroups() vmm.Finding {
+	f := vmm.Finding{Name: "control groups", Hint: groupsHint}
+	at, err := ownGroup()
+	if err == nil {
+		err = unix.Access(at, unix.W_OK)
+	}
+	var have []byte
+	if err == nil {
+		have, err = os.ReadFile(filepath.Join(at, "cgroup.controllers"))
+	}
+	if err != nil {
+		f.Text = fmt.Sprintf("VMM processes run without limits of memory, threads and processors: %v", err)
+		return f
+	}
+	var lack []string
+	for _, name := range []string{"memory", "pids", "cpu"} {
+		if !slices.Contains(strings.Fields(string(have)), name) {
+			lack = append(lack, name)
+		}
+	}
+	if len(lack) > 0 {
+		f.Text = fmt.Sprintf("%s has no %s: VMM processes run without limits of it", at, strings.Join(lack, ", "))
+		return f
+	}
+	f.OK, f.Hint, f.Text = true, "", "each VMM process gets limits of memory, threads and processors"
+	return f
+}
+
+// OpenGroups makes groups in a directory of cgroup v2, which is made if it isn't there, and in which no process may be. Groups that a
+// process left there that has died are removed. Unavailable is a place that can't limit memory or processes.
 func OpenGroups(dir string) (*Groups, error) {
 	var fs unix.Statfs_t
 	err := unix.Statfs(filepath.Dir(dir), &fs)
@@ -82,18 +143,29 @@ func OpenGroups(dir string) (*Groups, error) {
 	if err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, errs.New(errs.Unavailable, "vmm process", "control groups", err)
 	}
-	g := &Groups{dir: dir}
-	g.memory, g.pid = enable(dir)
+	g := enable(dir)
 	if !g.memory && !g.pid {
 		return nil, errs.Msg(errs.Unavailable, "vmm process", "control groups", dir+" has no controllers of memory and processes")
 	}
+	g.sweep()
 	return g, nil
 }
 
 // enable lets the groups in a directory have limits.
-func enable(dir string) (memory, pids bool) {
+func enable(dir string) *Groups {
 	on := func(name string) bool { return write(dir, "cgroup.subtree_control", "+"+name) == nil }
-	return on("memory"), on("pids")
+	return &Groups{dir: dir, memory: on("memory"), pid: on("pids"), cpu: on("cpu")}
+}
+
+// sweep removes groups without processes whose maker isn't there any more.
+func (g *Groups) sweep() {
+	left, _ := filepath.Glob(filepath.Join(g.dir, groupPrefix+"*")) // the pattern is a good one
+	for _, path := range left {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), groupPrefix), "-")
+		if n, err := strconv.Atoi(pid); err == nil && n > 0 && unix.Kill(n, 0) == unix.ESRCH {
+			_ = unix.Rmdir(path) // one with processes stays
+		}
+	}
 }
 
 // write sets a value of a group.
@@ -108,15 +180,16 @@ func write(dir, name, value string) error {
 
 // group is a process's.
 type group struct {
-	path string
-	dir  *os.File
+	path   string
+	dir    *os.File
+	memory uint64 // its first limit; 0: none
 }
 
 // make makes the group of a process.
 func (g *Groups) make(o *Options) (*group, error) {
-	path, err := os.MkdirTemp(g.dir, "vm-")
+	path, err := os.MkdirTemp(g.dir, groupPrefix+strconv.Itoa(os.Getpid())+"-")
 	if err != nil {
-		return nil, errs.New(errs.Other, "vmm process", "control group", err)
+		return nil, errs.New(hostKind(err), "vmm process", "control group", err)
 	}
 	n := &group{path: path}
 	set := func(name, value string) {
@@ -126,31 +199,42 @@ func (g *Groups) make(o *Options) (*group, error) {
 	}
 	vcpus := max(o.Config.VCPUs, 1)
 	if g.pid {
-		threads := o.Limits.Threads
-		if threads == 0 {
-			threads = groupThreads + 8*vcpus
-		}
-		set("pids.max", strconv.Itoa(threads))
+		set("pids.max", strconv.Itoa(cmp.Or(o.Limits.Threads, groupThreads+8*vcpus)))
 	}
 	if g.memory {
-		memory := o.Limits.Memory
-		if memory == 0 {
-			memory = groupFactor*o.Config.Memory + groupMemory
+		if n.memory = o.Limits.Memory; n.memory == 0 {
+			n.memory = o.Config.Memory + groupMemory
 			for _, d := range o.Devices.Disks {
-				memory += d.Overlay
+				n.memory += d.Overlay
 			}
 		}
-		set("memory.max", strconv.FormatUint(memory, 10))
+		set("memory.max", strconv.FormatUint(n.memory, 10))
 		set("memory.oom.group", "1")
+	}
+	if g.cpu {
+		set("cpu.max", fmt.Sprint(cmp.Or(o.Limits.CPU, 1000*vcpus+groupDevices)*(groupPeriod/1000), groupPeriod))
 	}
 	if err == nil {
 		n.dir, err = os.Open(path)
 	}
 	if err != nil {
 		n.close()
-		return nil, errs.New(errs.Other, "vmm process", "control group", err)
+		return nil, errs.New(hostKind(err), "vmm process", "control group", err)
 	}
 	return n, nil
+}
+
+// grow makes room for one more copy of what may have been written to the RAM: a layer, which others hold too.
+func (g *group) grow(ram uint64) {
+	if g == nil || g.memory == 0 {
+		return
+	}
+	b, err := os.ReadFile(filepath.Join(g.path, "memory.current"))
+	if err != nil {
+		return // it has ended
+	}
+	now, _ := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+	_ = write(g.path, "memory.max", strconv.FormatUint(min(max(g.memory, now+ram), groupGrowth*g.memory), 10)) // else it stays as it was
 }
 
 // events says what became of the limits, for an error's text.
@@ -159,12 +243,18 @@ func (g *group) events() string {
 		return ""
 	}
 	b, _ := os.ReadFile(filepath.Join(g.path, "memory.events")) // not there without the controller
+	count := make(map[string]string)
 	for line := range strings.Lines(string(b)) {
-		if name, n, _ := strings.Cut(strings.TrimSpace(line), " "); name == "oom_kill" && n != "0" {
-			return "; it had reached the limit of its memory"
-		}
+		name, n, _ := strings.Cut(strings.TrimSpace(line), " ")
+		count[name] = n
 	}
-	return ""
+	switch {
+	case count["oom_kill"] == "" || count["oom_kill"] == "0":
+		return ""
+	case count["oom"] == "0":
+		return "; the kernel killed it since the host had run out of memory"
+	}
+	return "; it had reached the limit of its memory"
 }
 
 // close removes the group. Its process has ended, and nobody else can have joined it; the kernel may still be busy with that.
@@ -192,5 +282,5 @@ func (g *group) fd() int {
 }
 
 func (g *Groups) String() string {
-	return fmt.Sprintf("%s (memory: %t, processes: %t)", g.dir, g.memory, g.pid)
+	return fmt.Sprintf("%s (memory: %t, processes: %t, processors: %t)", g.dir, g.memory, g.pid, g.cpu)
 }

@@ -3,6 +3,7 @@ package jail_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ func groups(t *testing.T) (*jail.Groups, string) {
 		t.Skipf("NOT TESTED HERE: cgroup v2 can't be mounted: %v; the bench runs it: go test ./test/vm", err)
 	}
 	t.Cleanup(func() { must(t, unix.Unmount(at, unix.MNT_DETACH)) })
-	for _, c := range []string{"+memory", "+pids"} {
+	for _, c := range []string{"+memory", "+pids", "+cpu"} {
 		if err := os.WriteFile(filepath.Join(at, "cgroup.subtree_control"), []byte(c), 0); err != nil {
 			t.Skipf("NOT TESTED HERE: cgroup v2 has no %s: %v; the bench runs it: go test ./test/vm", c, err)
 		}
@@ -53,7 +54,7 @@ func TestGroups(t *testing.T) {
 	o := options(nil, 0)
 	o.Groups = g
 	p := start(t, o)
-	for name, want := range map[string]string{"memory.max": "536870912", "pids.max": "264"} {
+	for name, want := range map[string]string{"memory.max": "301989888", "pids.max": "264", "cpu.max": "150000 100000"} {
 		if got := read(name); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
@@ -62,7 +63,25 @@ func TestGroups(t *testing.T) {
 		t.Error("nobody is in the group")
 	}
 	must(t, p.Boot(limit(t), kernel(t), nil, ""))
+	must(t, os.WriteFile(filepath.Join(dir, "memory.max"), []byte("max"), 0)) // of all together
+	s, err := p.Capture(limit(t))
+	must(t, err)
+	if n, err := strconv.Atoi(read("memory.max")); err != nil || n < 301989888 {
+		t.Errorf("after a capture memory.max is %d, %v", n, err)
+	}
+	must(t, s.Close())
 	must(t, p.Close())
+	if left, err := filepath.Glob(filepath.Join(dir, "vm-*")); len(left) != 0 || err != nil {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	stale := filepath.Join(dir, "vm-4194300-x") // no process has that number, but by chance
+	must(t, os.Mkdir(stale, 0o755))
+	if _, err := jail.OpenGroups(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(stale); err == nil && unix.Kill(4194300, 0) == unix.ESRCH {
+		t.Error("the group of a process that is gone stays")
+	}
 
 	o.Limits.Memory = 24 * mib
 	p = start(t, o)

@@ -43,6 +43,10 @@ func confine(uid, gid int) error {
 		if err := syscall.Setresuid(uid, uid, uid); err != nil {
 			return fail("user", err)
 		}
+		// Another user has no parent any more whose end the kernel tells it; this thread has.
+		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+			return fail("parent", err)
+		}
 	} else if err := dropCapabilities(); err != nil {
 		return fail("capabilities", err)
 	}

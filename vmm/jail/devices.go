@@ -189,7 +189,7 @@ func appendDup(fds []int, f *os.File) ([]int, error) {
 		}
 	}
 	if err != nil {
-		return fds, errs.New(errs.Other, "vmm process", f.Name(), err)
+		return fds, errs.New(hostKind(err), "vmm process", f.Name(), err)
 	}
 	return append(fds, dup), nil
 }
@@ -214,7 +214,7 @@ func fileConn(fd int) (net.Conn, error) {
 	defer f.Close()
 	c, err := net.FileConn(f)
 	if err != nil {
-		return nil, errs.New(errs.Other, "vmm process", "socket", err)
+		return nil, errs.New(hostKind(err), "vmm process", "socket", err)
 	}
 	return c, nil
 }
@@ -333,7 +333,7 @@ func (d *devices) disk(v *vmm.VM, k diskSetup, fd int) (block.Disk, error) {
 func memfd() (*os.File, error) {
 	fd, err := unix.MemfdCreate("agentrun-disk", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
-		return nil, errs.New(errs.Other, "vmm process", "disk", err)
+		return nil, errs.New(hostKind(err), "vmm process", "disk", err)
 	}
 	return os.NewFile(uintptr(fd), "disk"), nil
 }

@@ -49,6 +49,8 @@ type Options struct {
 	Console *os.File
 	// UID and GID are the process's own when the caller is root; 0 leaves them, within a user namespace.
 	UID, GID int
+	// Users are those of which the process gets one of its own, in place of UID and GID. It gives it back when it has ended.
+	Users *Users
 	// Groups is where the process gets a control group of its own, with Limits; nil for none.
 	Groups *Groups
 	Limits Limits
@@ -74,7 +76,8 @@ type Process struct {
 	reap   func() string // waits until the process is gone, and says how it ended
 	config vmm.Config
 
-	ends ends
+	ends  ends
+	group *group // or nil
 
 	op       sync.Mutex    // one order at a time
 	dialling chan struct{} // beside dials, so many
@@ -109,6 +112,14 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		return nil, err
 	}
 	defer closeAll(given)
+	if o.Users != nil {
+		if o.UID, err = o.Users.take(); err != nil {
+			c.Close()
+			ours.close()
+			return nil, err
+		}
+		o.GID = o.UID
+	}
 	p := newProcess(c, o.Config, ours)
 	ready := make(chan *message, 1)
 	p.answers[0] = &waiter{ch: ready}
@@ -141,22 +152,34 @@ func newProcess(c *conn, config vmm.Config, ours ends) *Process {
 		ended: make(chan struct{}), answers: make(map[uint64]*waiter)}
 }
 
-// spawn starts the program with its end of the socket.
-func (p *Process) spawn(o Options, socket *os.File) error {
+// spawn starts the program with its end of the socket. The user that it has of its own is given back when it has ended.
+func (p *Process) spawn(o Options, socket *os.File) (err error) {
+	giveBack := func() {
+		if o.Users != nil {
+			o.Users.release(o.UID)
+		}
+	}
+	defer func() {
+		if err != nil {
+			p.group.close()
+			giveBack()
+		}
+	}()
 	cmd := exec.Command(o.Path, o.Args...)
 	cmd.ExtraFiles = []*os.File{socket}
 	if o.Console != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, o.Console)
 	}
 	cmd.Env = []string{}
-	var g *group
 	if o.Groups != nil {
-		var err error
-		if g, err = o.Groups.make(&o); err != nil {
+		if p.group, err = o.Groups.make(&o); err != nil {
 			return err
 		}
 	}
-	cmd.SysProcAttr = attributes(o, g.fd())
+	cmd.SysProcAttr = attributes(o, p.group.fd())
+	if err := room(startFDs, int(socket.Fd())); err != nil {
+		return errs.New(hostKind(err), "vmm process", "start", err)
+	}
 	stderr := new(tail)
 	cmd.Stderr = stderr
 	cmd.WaitDelay = time.Second
@@ -171,15 +194,15 @@ func (p *Process) spawn(o Options, socket *os.File) error {
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait() // how it ended is in ProcessState
-		events = g.events()
-		g.close()
+		_ = cmd.Wait() // how it ended is in ProcessState; who it started, in its namespace of processes, has ended with it
+		events = p.group.events()
+		p.group.close()
+		giveBack()
 		close(reaped)
 		_ = p.conn.CloseRead() // after what it has said: its end of the socket may be under way to somebody, and never be closed
 	}()
 	if err := <-started; err != nil {
-		g.close()
-		return errs.New(errs.Other, "vmm process", "start", err)
+		return errs.New(hostKind(err), "vmm process", "start", err)
 	}
 	p.pid = cmd.Process.Pid
 	p.kill = cmd.Process.Kill
@@ -188,6 +211,34 @@ func (p *Process) spawn(o Options, socket *os.File) error {
 		return fmt.Sprintf("%v%s%s", cmd.ProcessState, events, stderr)
 	}
 	return nil
+}
+
+// startFDs is how many descriptors the start of a process takes for a moment.
+const startFDs = 12
+
+// room looks whether there are n more descriptors. Without them a start fails all the same, but package syscall then leaves the pipe open
+// over which it tells the mappings of a user namespace.
+func room(n, of int) (err error) {
+	fds := make([]int, 0, n)
+	for range n {
+		fd, err2 := unix.FcntlInt(uintptr(of), unix.F_DUPFD_CLOEXEC, 0)
+		if err = err2; err != nil {
+			break
+		}
+		fds = append(fds, fd)
+	}
+	closeAll(fds)
+	return err
+}
+
+// hostKind tells the limits of the host from its defects.
+func hostKind(err error) errs.Kind {
+	for _, limit := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN, unix.ENOSPC, unix.ETOOMANYREFS, unix.ENOBUFS} {
+		if errors.Is(err, limit) {
+			return errs.Limit
+		}
+	}
+	return errs.Other
 }
 
 // waiter is who waits for an answer.
@@ -423,6 +474,7 @@ func (p *Process) balloon(ctx context.Context, target *uint64) (balloon.Status, 
 
 // Capture pauses the VM and returns its snapshot, which is the caller's. The VM stands still until Thaw.
 func (p *Process) Capture(ctx context.Context) (*snapshot.Snapshot, error) {
+	p.group.grow(p.config.Memory)
 	m, err := p.order(ctx, &message{Op: opCapture})
 	if err != nil {
 		return nil, err

@@ -1,15 +1,20 @@
 package jail_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm"
@@ -28,7 +33,22 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) == 3 && os.Args[1] == "be-a-parent" {
+		beParent(os.Args[2])
+	}
 	os.Exit(m.Run())
+}
+
+// beParent starts a process, as a user or in a user namespace, says its number, and waits for its own end.
+func beParent(user string) {
+	uid, _ := strconv.Atoi(user)
+	p, err := jail.Start(context.Background(), options(nil, uid))
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(p.PID())
+	select {}
 }
 
 // kernel is a vmlinux of a few instructions: it counts at 16 MiB+4 KiB for ever, after it wrote "up" to its console; when a key
@@ -216,6 +236,75 @@ func TestConfined(t *testing.T) {
 		if a == b {
 			t.Errorf("it has our %s namespace", ns)
 		}
+	}
+}
+
+// Each process is a user of its own, whom it gives back, and dies before who has started it when the host's memory ends.
+func TestOwnUsers(t *testing.T) {
+	vmmtest.Host(t)
+	users, err := jail.NewUsers(jail.FirstUser, 2)
+	if err != nil {
+		t.Skipf("NOT TESTED HERE: %v; CI runs this as root", err)
+	}
+	defer users.Close()
+	o := options(nil, 0)
+	o.Users = users
+	a, b := start(t, o), start(t, o)
+	seen := make(map[string]bool)
+	for _, p := range []*jail.Process{a, b} {
+		uid, _, _ := strings.Cut(status(t, p.PID(), "Uid"), "\t")
+		if n, err := strconv.Atoi(uid); err != nil || n < jail.FirstUser || n > jail.FirstUser+1 || seen[uid] || status(t, p.PID(), "Gid") != strings.Repeat(uid+"\t", 3)+uid {
+			t.Errorf("users %q, groups %q", status(t, p.PID(), "Uid"), status(t, p.PID(), "Gid"))
+		}
+		seen[uid] = true
+		score, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", p.PID()))
+		must(t, err)
+		if strings.TrimSpace(string(score)) != "900" {
+			t.Errorf("its score is %s", score)
+		}
+	}
+	if p, err := jail.Start(limit(t), o); !errs.Is(err, errs.Limit) {
+		t.Errorf("a third of two: %v, %v", p, err)
+	}
+	must(t, a.Close())
+	start(t, o)
+	o.Path = "/no/such/program"
+	must(t, b.Close())
+	if _, err := jail.Start(limit(t), o); err == nil || users.InUse() != 1 {
+		t.Errorf("a program that isn't there: %v, %d users", err, users.InUse())
+	}
+}
+
+// A process doesn't outlive who started it, whatever it does: this one can't even see that its socket is closed.
+func TestParentKilled(t *testing.T) {
+	vmmtest.Host(t)
+	for name, uid := range users() {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("/proc/self/exe", "be-a-parent", strconv.Itoa(uid))
+			out, err := cmd.StdoutPipe()
+			must(t, err)
+			must(t, cmd.Start())
+			defer cmd.Wait()
+			defer cmd.Process.Kill()
+			line, err := bufio.NewReader(out).ReadString('\n')
+			must(t, err)
+			pid, err := strconv.Atoi(strings.TrimSpace(line))
+			if err != nil {
+				t.Fatal(line)
+			}
+			must(t, unix.Kill(pid, unix.SIGSTOP))
+			must(t, cmd.Process.Kill())
+			lives := func() bool {
+				b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+				return err == nil && !bytes.Contains(b, []byte(") Z ")) && bytes.Contains(b, []byte("(agentrun-vmm)"))
+			}
+			for end := time.Now().Add(time.Minute); lives(); time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					_ = unix.Kill(pid, unix.SIGKILL)
+					t.Fatal("it lives on")
+				}
+			}
+		})
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -32,10 +34,14 @@ func Serve(more func(*vmm.VM) error) error {
 	}
 	defer c.Close()
 	_ = os.WriteFile("/proc/self/comm", []byte(processName), 0) // for people only
+	killFirst()
 	buf := make([]byte, maxPacket)
 	m, err := c.receive(buf)
 	if err != nil {
 		return err
+	}
+	if m.Failed != nil {
+		return c.send(&message{Op: opReady, Failed: m.Failed})
 	}
 	if m.Op != opSetup || m.Setup == nil {
 		return errs.Msg(errs.Invalid, "vmm process", "setup", "it doesn't come first")
@@ -71,11 +77,16 @@ func Serve(more func(*vmm.VM) error) error {
 			}
 			return err
 		}
-		switch m.Op {
-		case opDial:
+		switch {
+		case m.Failed != nil: // on its way
+			if err := c.send(&message{ID: m.ID, Op: m.Op, Failed: m.Failed}); err != nil {
+				return err
+			}
+			continue
+		case m.Op == opDial:
 			srv.dials.dial(ctx, m)
 			continue
-		case opHangUp:
+		case m.Op == opHangUp:
 			srv.dials.hangUp(m.ID)
 			m.closeFDs()
 			continue
@@ -87,11 +98,26 @@ func Serve(more func(*vmm.VM) error) error {
 		}
 		answer.ID, answer.Op, answer.Failed = m.ID, m.Op, newFailure(err)
 		err = c.send(answer)
+		if err != nil && len(answer.fds) > 0 { // what can't be handed over is no reason to end
+			err = c.send(&message{ID: m.ID, Op: m.Op, Failed: newFailure(err)})
+		}
 		srv.giveBack()
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// killFirst makes the kernel of a host without memory kill a VM, the largest, before it kills who started it: that one may have a
+// score to lose, too, and says what became of the VM.
+func killFirst() {
+	const file, score, most = "/proc/self/oom_score_adj", 900, 1000
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	own, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	_ = os.WriteFile(file, strconv.AppendInt(nil, int64(min(max(own+1, score), most)), 10), 0) // a wish
 }
 
 // warm does once, while nobody waits, what a restore begins with: a process that was just born has most of its code and

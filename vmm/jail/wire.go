@@ -97,7 +97,7 @@ func newConn(f *os.File) (*conn, error) {
 	defer f.Close()
 	c, err := net.FileConn(f)
 	if err != nil {
-		return nil, errs.New(errs.Other, "vmm process", "socket", err)
+		return nil, errs.New(hostKind(err), "vmm process", "socket", err)
 	}
 	u, ok := c.(*net.UnixConn)
 	if !ok {
@@ -121,12 +121,17 @@ func (c *conn) send(m *message) error {
 		oob = unix.UnixRights(m.fds...)
 	}
 	if _, _, err := c.WriteMsgUnix(b, oob, nil); err != nil {
-		return errs.New(errs.Unavailable, "vmm process", "send", err)
+		kind := errs.Unavailable
+		if hostKind(err) == errs.Limit {
+			kind = errs.Limit
+		}
+		return errs.New(kind, "vmm process", "send", err)
 	}
 	return nil
 }
 
-// receive reads a message; its descriptors are the caller's. buf has room for maxPacket.
+// receive reads a message; its descriptors are the caller's. buf has room for maxPacket. A message whose descriptors this process had
+// no room for has failed, and none.
 func (c *conn) receive(buf []byte) (*message, error) {
 	oob := make([]byte, unix.CmsgSpace(4*maxFDs))
 	n, oobn, flags, _, err := c.ReadMsgUnix(buf, oob)
@@ -134,7 +139,7 @@ func (c *conn) receive(buf []byte) (*message, error) {
 		return nil, errs.Msg(errs.Unavailable, "vmm process", "receive", "the other side has gone")
 	}
 	m := new(message)
-	if m.fds, err = rights(oob[:oobn]); err == nil && flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+	if m.fds, err = rights(oob[:oobn]); err == nil && flags&unix.MSG_TRUNC != 0 {
 		err = errors.New("it is too long")
 	}
 	if err == nil {
@@ -145,6 +150,10 @@ func (c *conn) receive(buf []byte) (*message, error) {
 	if err != nil {
 		m.closeFDs()
 		return nil, errs.New(errs.Invalid, "vmm process", "receive", err)
+	}
+	if flags&unix.MSG_CTRUNC != 0 {
+		m.closeFDs()
+		m.Failed = newFailure(errs.Msg(errs.Limit, "vmm process", "receive", "the process that it is for has no descriptors left"))
 	}
 	return m, nil
 }
@@ -173,7 +182,7 @@ func rights(oob []byte) (fds []int, err error) {
 func sealed(b []byte) (int, error) {
 	fd, err := unix.MemfdCreate("agentrun-state", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
-		return -1, errs.New(errs.Other, "vmm process", "state", err)
+		return -1, errs.New(hostKind(err), "vmm process", "state", err)
 	}
 	for at := 0; at < len(b) && err == nil; {
 		var n int
@@ -188,7 +197,7 @@ func sealed(b []byte) (int, error) {
 	}
 	if err != nil {
 		unix.Close(fd)
-		return -1, errs.New(errs.Other, "vmm process", "state", err)
+		return -1, errs.New(hostKind(err), "vmm process", "state", err)
 	}
 	return fd, nil
 }

@@ -11,6 +11,7 @@ import (
 	"agentrun.dev/cmd/agentrun/internal/parts"
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm"
+	"agentrun.dev/vmm/jail"
 )
 
 // doctorResult is what doctor prints with --json.
@@ -39,7 +40,7 @@ itself is in 'agentrun nodes get NAME'.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			r := doctorResult{MicroVMs: true}
-			for _, f := range vmm.Examine() {
+			for _, f := range append(vmm.Examine(), jail.ExamineGroups(), jail.ExamineUsers(jail.FirstUser, jail.ManyUsers)) {
 				r.KVM = append(r.KVM, doctorFinding{Name: f.Name, OK: f.OK, Needed: f.Need, Slow: f.Slow, Text: f.Text, Hint: f.Hint})
 				if f.Need && !f.OK || f.Slow {
 					r.MicroVMs = false

@@ -1,18 +1,23 @@
 package cli
 
 import (
+	"fmt"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
 	"agentrun.dev/cmd/agentrun/internal/server"
 	"agentrun.dev/manifest"
+	"agentrun.dev/vmm/jail"
 )
 
 // microVMs are the flags of what microVMs are made of.
 type microVMs struct {
 	c      *server.MicroVM
 	memory string
+	users  string
 }
 
 func microVMFlags(f *pflag.FlagSet, c *server.MicroVM) *microVMs {
@@ -25,7 +30,23 @@ func microVMFlags(f *pflag.FlagSet, c *server.MicroVM) *microVMs {
 	f.StringVar(&c.Store, "microvm-store", "", "`DIR` in which images are kept, unpacked (default DATA/microvm)")
 	f.StringVar(&m.memory, "microvm-memory", "512Mi", "`SIZE` of the memory of templates that say nothing")
 	f.IntVar(&c.VCPUs, "microvm-vcpus", 1, "`N` processors of templates that say nothing")
+	f.StringVar(&m.users, "microvm-uids", fmt.Sprintf("%d-%d", jail.FirstUser, jail.FirstUser+jail.ManyUsers-1),
+		"`FIRST-LAST` users and groups of which each VMM process gets one of its own, if agentrun is root's; none: it gets none")
 	return m
+}
+
+// uids reads a range of users.
+func uids(s string) (first, count int, err error) {
+	if s == "none" {
+		return 0, 0, nil
+	}
+	a, b, _ := strings.Cut(s, "-")
+	first, err = strconv.Atoi(a)
+	last, err2 := strconv.Atoi(b)
+	if err != nil || err2 != nil || first < 1 || last < first || last > 1<<31-1 {
+		return 0, 0, usage("--microvm-uids "+s, "want FIRST-LAST, numbers from 1 to 2147483647, or none")
+	}
+	return first, last - first + 1, nil
 }
 
 // complete checks what was given.
@@ -35,6 +56,9 @@ func (m *microVMs) complete() (err error) {
 	}
 	if m.c.VCPUs < 1 {
 		return usage("--microvm-vcpus", "want 1 or more")
+	}
+	if m.c.FirstUser, m.c.Users, err = uids(m.users); err != nil {
+		return err
 	}
 	for _, path := range []*string{&m.c.Kernel, &m.c.Modules, &m.c.Images, &m.c.Store} {
 		if *path == "" {

@@ -19,6 +19,7 @@ import (
 	"agentrun.dev/guest/image"
 	"agentrun.dev/node"
 	"agentrun.dev/vmm"
+	"agentrun.dev/vmm/jail"
 )
 
 // MicroVM says what microVMs are made of. Without a kernel there are none.
@@ -31,6 +32,8 @@ type MicroVM struct {
 	Registries []string // HOST[:PORT] that images may come from although their addresses aren't public
 	Memory     int64    // bytes, of templates that say nothing
 	VCPUs      int      // likewise
+	FirstUser  int      // the first of the users of VMM processes
+	Users      int      // how many there are; 0: they get none of their own
 }
 
 // machines is the engine of microVMs of a server or node, with what it is started from.
@@ -182,10 +185,45 @@ func localImage(dir, ref string) (string, error) {
 
 // newEngine makes the engine itself.
 func (c MicroVM) newEngine(m *machines, store *image.Store, log *slog.Logger) (machine, error) {
-	e, err := microvm.New(microvm.Options{Kernel: c.Kernel, Modules: c.Modules, Agent: m.agent.Path(), VMM: []string{m.vmm.Path()}, Images: store,
-		Image: c.Image, Memory: uint64(max(0, c.Memory)), VCPUs: c.VCPUs, Log: log})
+	o := microvm.Options{Kernel: c.Kernel, Modules: c.Modules, Agent: m.agent.Path(), VMM: []string{m.vmm.Path()}, Images: store,
+		Image: c.Image, Memory: uint64(max(0, c.Memory)), VCPUs: c.VCPUs, Log: log}
+	if err := c.bound(&o); err != nil {
+		return nil, err
+	}
+	e, err := microvm.New(o)
 	if err != nil {
+		if o.Users != nil {
+			err = errors.Join(err, o.Users.Close())
+		}
 		return nil, err
 	}
 	return e, nil
+}
+
+// bound gives VMM processes control groups and users of their own, as far as this process may. Without them they are confined less, and
+// the log says so.
+func (c MicroVM) bound(o *microvm.Options) (err error) {
+	warn := func(what string, err error) {
+		if o.Log != nil {
+			o.Log.Warn("microVMs run without "+what, "why", err, "hint", errs.HintOf(err))
+		}
+	}
+	if o.Groups, err = jail.OwnGroups(); err != nil {
+		o.Groups = nil
+		warn("limits of the host's memory, threads and processors", err)
+	} else if o.Log != nil {
+		o.Log.Info("microVMs have control groups", "at", o.Groups.String())
+	}
+	if c.Users == 0 {
+		return nil
+	}
+	o.Users, err = jail.NewUsers(c.FirstUser, c.Users)
+	if errs.Is(err, errs.Invalid) {
+		return err
+	}
+	if err != nil {
+		o.Users = nil
+		warn("users of their own, each in a user namespace", err)
+	}
+	return nil
 }
