@@ -134,6 +134,8 @@ func fail(op, p string, err error) error {
 		kind = errs.NoSpace
 	case syscall.EINTR:
 		kind = errs.Canceled
+	case syscall.EAGAIN, syscall.ETIMEDOUT: // of an engine that can't reach the files now, and says why
+		return errs.New(errs.Unavailable, op, p, err)
 	}
 	return errs.Msg(kind, op, p, strings.ToLower(vfs.Strerror(err)))
 }

@@ -154,6 +154,10 @@ func (e *Engine) kind(ctx context.Context, s *engine.Spec) (kind, *root, error) 
 	if s.ID == "" {
 		return kind{}, nil, errs.Msg(errs.Invalid, "boot", "", "a sandbox needs an id")
 	}
+	if s.Limits.Files > 0 {
+		return kind{}, nil, errs.Msg(errs.Unsupported, "boot", s.ID, "the descriptors of a process in a microVM aren't limited").
+			WithHint("ulimit -n, in an init line or the image, or limits of processes and memory")
+	}
 	if len(s.Volumes) > Slots {
 		return kind{}, nil, tooManyVolumes("boot", s.ID)
 	}

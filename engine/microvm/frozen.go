@@ -21,9 +21,7 @@ func (in *Instance) Freeze(ctx context.Context, _ engine.FreezeOptions) (engine.
 	if err != nil {
 		return nil, err // hold gives the turn back
 	}
-	in.mu.Lock()
-	in.token, in.thawed = token, make(chan struct{})
-	in.mu.Unlock()
+	in.stand(token)
 	f := &frozen{in: in}
 	// An order that isn't answered ends the process: the caller's context may not decide that.
 	c, cancel := context.WithTimeout(in.life, in.e.o.Patience)
@@ -115,13 +113,10 @@ func (f *frozen) Thaw() error {
 
 func (in *Instance) thaw() error {
 	in.mu.Lock()
-	token, thawed := in.token, in.thawed
+	token := in.token
 	in.mu.Unlock()
 	defer func() {
-		in.mu.Lock()
-		in.token = ""
-		in.mu.Unlock()
-		close(thawed)
+		in.move()
 		<-in.turn
 	}()
 	c, cancel := context.WithTimeout(in.life, in.e.o.Patience)

@@ -48,8 +48,10 @@ type Instance struct {
 	link     *uplink.Link   // its network
 	ns       *vfs.Namespace // with what the agent shows as its root
 	root     *files.FS
-	token    string        // of the workload, frozen; empty: it isn't
-	thawed   chan struct{} // closed when it isn't
+	token    string          // of the workload, frozen; empty: it isn't
+	thawed   chan struct{}   // closed when it isn't
+	reach    context.Context // ends when it stands still for long; see reachable
+	away     *time.Timer     // ends reach
 	commands map[int]*process
 }
 
@@ -68,7 +70,9 @@ func newInstance(id string, n nature, s *shells, p *jail.Process) *Instance {
 		thawed: make(chan struct{}), commands: make(map[int]*process)}
 	close(in.thawed)
 	in.life, in.kill = context.WithCancelCause(context.Background())
+	in.reach = context.Background()
 	in.slots = newSlots(in)
+	in.slots.listen()
 	in.ns = emptyRoot()
 	in.usage.begin(p.PID())
 	go in.watch()
@@ -232,6 +236,37 @@ func (in *Instance) isFrozen() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.token != ""
+}
+
+// frozenWait is how long who works on a machine's files waits while it stands still: a fork doesn't take as long.
+const frozenWait = 2 * time.Second
+
+// stand notes that the machine is frozen with a token: who works on its files waits for a while, and is told then.
+func (in *Instance) stand(token string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.token, in.thawed = token, make(chan struct{})
+	reach, cut := context.WithCancelCause(context.Background())
+	in.reach = reach
+	in.away = time.AfterFunc(min(frozenWait, in.e.o.Patience), func() {
+		cut(errs.Msg(errs.Unavailable, "files", in.id, "the sandbox is frozen").WithHint("try again when it runs"))
+	})
+}
+
+// move is the opposite of stand.
+func (in *Instance) move() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.away.Stop()
+	in.token, in.reach = "", context.Background()
+	close(in.thawed)
+}
+
+// reachable is a context that ends when the machine has stood still for long.
+func (in *Instance) reachable() context.Context {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.reach
 }
 
 // awaitThaw waits until the machine isn't frozen.

@@ -107,7 +107,7 @@ func (r rootFiles) GetAttr(ctx context.Context, ino vfs.Ino) (vfs.Attr, error) {
 
 // showRoot puts the files that a connection with the agent shows into the tree. mu is held.
 func (in *Instance) showRoot(a *guest.Client) error {
-	root := files.New(a, files.Options{Timeout: in.e.o.Patience})
+	root := files.New(a, files.Options{Timeout: in.e.o.Patience, Reach: in.reachable})
 	ns, err := in.ns.Clone(func(m vfs.Mount) (vfs.Mount, error) {
 		if m.Path == "/" {
 			m.FS = rootFiles{root, in.started}

@@ -33,7 +33,6 @@ type slot struct {
 	path     string // where the volume is mounted; empty: the slot is free
 	readOnly bool
 	server   atomic.Pointer[fusefs.Server]
-	serving  bool // requests are read
 }
 
 // saved is what a slot was when its machine was captured.
@@ -99,17 +98,20 @@ func (s *slots) serve(i int, v engine.Volume, server *fusefs.Server) {
 	one := &s.list[i]
 	one.path, one.readOnly = v.Path, v.ReadOnly
 	one.server.Store(server)
-	if one.serving {
-		return
+}
+
+// listen answers the requests of all slots from now on, with errors where there is no volume: a guest may ask what it likes, and can't be paused
+// while a request waits.
+func (s *slots) listen() {
+	for i := range s.list {
+		one, conn := &s.list[i], s.in.proc.Share(i)
+		s.all.Go(func() {
+			err := forward.Serve(s.ctx, conn, fs.HandlerFunc(func(_ context.Context, in, out []byte) int { return s.handle(one, in, out) }))
+			if err != nil {
+				s.in.e.o.Log.Warn("microvm: a machine's volume isn't served any more", "id", s.in.id, "slot", i, "error", err)
+			}
+		})
 	}
-	one.serving = true
-	conn := s.in.proc.Share(i)
-	s.all.Go(func() {
-		err := forward.Serve(s.ctx, conn, fs.HandlerFunc(func(_ context.Context, in, out []byte) int { return s.handle(one, in, out) }))
-		if err != nil {
-			s.in.e.o.Log.Warn("microvm: a machine's volume isn't served any more", "id", s.in.id, "slot", i, "error", err)
-		}
-	})
 }
 
 // fuseWrite is the number of FUSE's request to write, and writeHeaders what it has before the data.

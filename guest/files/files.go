@@ -26,12 +26,16 @@ import (
 // Options of a filesystem; the zero value works.
 type Options struct {
 	Timeout time.Duration // of an operation whose caller waits longer; 0 is a minute
+	// Reach, if it isn't nil, returns a context with which operations that begin now end, such as when the guest stands still for
+	// long: its cause is their error, of errno EAGAIN.
+	Reach func() context.Context
 }
 
 // FS implements vfs.FS and vfs.Xattrs. Inodes and open files are the guest's: with the connection they are gone, and everything is EIO.
 type FS struct {
 	c       *guest.Client
 	timeout time.Duration
+	reach   func() context.Context
 	life    context.Context
 	end     context.CancelFunc
 
@@ -44,9 +48,12 @@ const rootIno = 1
 
 // New returns the filesystem of a client's machine. The client remains the caller's; nothing is asked of it yet.
 func New(c *guest.Client, o Options) *FS {
-	f := &FS{c: c, timeout: o.Timeout, opening: make(chan struct{}, 1)}
+	f := &FS{c: c, timeout: o.Timeout, reach: o.Reach, opening: make(chan struct{}, 1)}
 	if f.timeout <= 0 {
 		f.timeout = time.Minute
+	}
+	if f.reach == nil {
+		f.reach = context.Background
 	}
 	f.life, f.end = context.WithCancel(context.Background())
 	return f
@@ -74,8 +81,8 @@ type fsError struct {
 func (e *fsError) Error() string   { return fmt.Sprintf("%v: %v", e.no, e.err) }
 func (e *fsError) Unwrap() []error { return []error{e.no, e.err} }
 
-// fail gives an error its errno. asked is the context of the caller.
-func (f *FS) fail(asked context.Context, err error) error {
+// fail gives an error its errno. asked is the context of the caller, reach that of the guest.
+func (f *FS) fail(asked, reach context.Context, err error) error {
 	var no syscall.Errno
 	switch {
 	case err == nil || errors.As(err, &no):
@@ -84,6 +91,8 @@ func (f *FS) fail(asked context.Context, err error) error {
 		return &fsError{syscall.EINTR, asked.Err()}
 	case f.life.Err() != nil:
 		return &fsError{syscall.EIO, errs.Msg(errs.Unavailable, "files", "", "they are closed")}
+	case reach.Err() != nil:
+		return &fsError{syscall.EAGAIN, context.Cause(reach)}
 	case errs.Is(err, errs.Canceled):
 		return &fsError{syscall.ETIMEDOUT, err}
 	}
@@ -91,10 +100,10 @@ func (f *FS) fail(asked context.Context, err error) error {
 }
 
 // bound is a context for one operation.
-func (f *FS) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+func (f *FS) bound(ctx, reach context.Context) (context.Context, context.CancelFunc) {
 	c, cancel := context.WithTimeout(ctx, f.timeout)
-	stop := context.AfterFunc(f.life, cancel)
-	return c, func() { stop(); cancel() }
+	stop, stop2 := context.AfterFunc(f.life, cancel), context.AfterFunc(reach, cancel)
+	return c, func() { stop(); stop2(); cancel() }
 }
 
 // open returns the tree, which the first operation opens.
@@ -140,12 +149,12 @@ func (f *FS) swap(t *guest.Tree, ino uint64) uint64 {
 
 // call does an operation. Inodes of r are ours.
 func (f *FS) call(ctx context.Context, r wire.Node, in, out []byte) (a wire.Answer, n int, err error) {
-	asked := ctx
-	ctx, cancel := f.bound(ctx)
+	asked, reach := ctx, f.reach()
+	ctx, cancel := f.bound(ctx, reach)
 	defer cancel()
 	t, err := f.open(ctx)
 	if err != nil {
-		return a, 0, f.fail(asked, err)
+		return a, 0, f.fail(asked, reach, err)
 	}
 	r.Ino, r.To = f.swap(t, r.Ino), f.swap(t, r.To)
 	takes := false
@@ -155,7 +164,7 @@ func (f *FS) call(ctx context.Context, r wire.Node, in, out []byte) (a wire.Answ
 	}
 	a, n, err = t.Call(ctx, r, in, out, takes)
 	if err != nil {
-		return a, n, f.fail(asked, err)
+		return a, n, f.fail(asked, reach, err)
 	}
 	if a.Attr != nil {
 		a.Attr.Ino = f.swap(t, a.Attr.Ino)

@@ -194,11 +194,14 @@ func grow(b *[]byte, n int) []byte {
 }
 
 func (s *server) read(ctx context.Context) error {
-	r := bufio.NewReaderSize(s.conn, 64<<10)
+	var r io.Reader = s.conn // with a buffer from the first request on: many connections never have one
 	for {
 		var h [requestHeader]byte
 		if _, err := io.ReadFull(r, h[:]); err != nil {
 			return err
+		}
+		if r == io.Reader(s.conn) {
+			r = bufio.NewReaderSize(s.conn, 64<<10)
 		}
 		id, n, room := binary.LittleEndian.Uint32(h[:]), binary.LittleEndian.Uint32(h[4:]), binary.LittleEndian.Uint32(h[8:])
 		if n < fs.MinRequest || n > fs.MaxTransfer || room > fs.MaxTransfer {
