@@ -123,14 +123,14 @@ func written(t testing.TB, h savedImage, states ...*fusefs.State) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := append([]byte(saveMagic), binary.BigEndian.AppendUint64(nil, uint64(len(text)))...)
+	b := append([]byte(saveMagic), headOf(text)...)
 	b = append(b, text...)
 	for _, st := range states {
 		part, err := st.MarshalBinary()
 		if err != nil {
 			t.Fatal(err)
 		}
-		b = append(append(b, binary.BigEndian.AppendUint64(nil, uint64(len(part)))...), part...)
+		b = append(append(b, headOf(part)...), part...)
 	}
 	return b
 }
@@ -159,7 +159,7 @@ func TestLoadRefuses(t *testing.T) {
 		"something else":  []byte("agentrun userspace 1\nand so on"),
 		"no header":       []byte(saveMagic),
 		"a long header":   append([]byte(saveMagic), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff),
-		"no JSON":         append([]byte(saveMagic), 0, 0, 0, 0, 0, 0, 0, 1, 'x'),
+		"no JSON":         append(append([]byte(saveMagic), headOf([]byte("x"))...), 'x'),
 		"no kind":         written(t, savedImage{}),
 		"much memory":     written(t, savedImage{Kind: kind{Digest: good.Digest, Memory: 1 << 50, VCPUs: 1}}),
 		"a ninth slot":    written(t, savedImage{Kind: good, Volumes: []savedVolume{{8, "/a"}}}, st),

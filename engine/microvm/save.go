@@ -10,6 +10,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+
+	"github.com/zeebo/blake3"
 
 	"agentrun.dev/egress/uplink"
 	"agentrun.dev/engine"
@@ -22,8 +25,21 @@ import (
 )
 
 // A saved image is saveMagic, a header in JSON, what the server of each volume knew in the header's order, each with eight bytes of
-// length before it, big endian, and the machine's snapshot.
-const saveMagic = "agentrun microvm 1\n"
+// length before it, big endian, and the first 16 of its BLAKE3 hash, and the machine's snapshot. The kernel of the machine is in its RAM: another
+// one of the engine's is no hindrance.
+const (
+	saveFormat  = "agentrun microvm "
+	saveVersion = "2\n"
+	saveMagic   = saveFormat + saveVersion
+)
+
+// partHead is what stands before a part.
+const partHead = 8 + 16
+
+func headOf(part []byte) []byte {
+	sum := blake3.Sum256(part)
+	return append(binary.BigEndian.AppendUint64(nil, uint64(len(part))), sum[:partHead-8]...)
+}
 
 // maxPart bounds a part of a saved image that is read at once.
 const maxPart = 1 << 30
@@ -75,7 +91,7 @@ func (im *Image) Save(ctx context.Context, w io.Writer, volumes []engine.Volume)
 	out := &writer{ctx: ctx, w: w}
 	_, _ = io.WriteString(out, saveMagic) // out keeps its error
 	for _, p := range parts {
-		_, _ = out.Write(binary.BigEndian.AppendUint64(nil, uint64(len(p))))
+		_, _ = out.Write(headOf(p))
 		_, _ = out.Write(p)
 	}
 	if out.err == nil {
@@ -170,8 +186,11 @@ func readHeader(r io.Reader) (h savedImage, err error) {
 	if _, err := io.ReadFull(r, magic); err != nil {
 		return h, corrupt(err)
 	}
-	if string(magic) != saveMagic {
-		return h, corrupt(errors.New("this isn't a saved microVM of version 1"))
+	switch {
+	case !strings.HasPrefix(string(magic), saveFormat):
+		return h, corrupt(errors.New("this isn't a saved microVM"))
+	case string(magic) != saveMagic:
+		return h, errs.Msg(errs.Unsupported, "load image", "", "it is of another version of AgentRun's")
 	}
 	text, err := readPart(r)
 	if err != nil {
@@ -195,17 +214,20 @@ func readHeader(r io.Reader) (h savedImage, err error) {
 
 // readPart reads one length and what it says, as far as it comes.
 func readPart(r io.Reader) ([]byte, error) {
-	var head [8]byte
+	var head [partHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
 	}
-	n := binary.BigEndian.Uint64(head[:])
+	n := binary.BigEndian.Uint64(head[:8])
 	if n > maxPart {
 		return nil, fmt.Errorf("a part of %d bytes", n)
 	}
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
 		return nil, err
+	}
+	if !bytes.Equal(headOf(b.Bytes()), head[:]) {
+		return nil, errors.New("a part isn't what its checksum says")
 	}
 	return b.Bytes(), nil
 }

@@ -4,15 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"agentrun.dev/command/services"
 	"agentrun.dev/engine"
@@ -20,6 +24,7 @@ import (
 	"agentrun.dev/engine/microvm"
 	"agentrun.dev/errs"
 	"agentrun.dev/guest/image"
+	"agentrun.dev/vmm/jail"
 	"agentrun.dev/volume"
 )
 
@@ -37,7 +42,8 @@ func newEngine(t testing.TB) *microvm.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := microvm.New(microvm.Options{Kernel: bench + "kernel", Modules: bench + "modules", Agent: bench + "agent", VMM: []string{bench + "vmm"},
+	groups, users := bounds(t)
+	e, err := microvm.New(microvm.Options{Groups: groups, Users: users, Kernel: bench + "kernel", Modules: bench + "modules", Agent: bench + "agent", VMM: []string{bench + "vmm"},
 		Images: images, Image: "tar:" + bench + "image.tar", Memory: 128 << 20, Shells: 1, Patience: 45 * time.Second,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
@@ -50,8 +56,31 @@ func newEngine(t testing.TB) *microvm.Engine {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
+		if left, err := filepath.Glob("/sys/fs/cgroup/agentrun-vms/vm-*"); err != nil || len(left) != 0 || users.InUse() != 0 {
+			t.Errorf("at the end there are %v, %v, and %d users", left, err, users.InUse())
+		}
 	})
 	return e
+}
+
+// bounds are the groups and users of the VMM processes, which a bench's host can have.
+func bounds(t testing.TB) (*jail.Groups, *jail.Users) {
+	t.Helper()
+	if err := os.MkdirAll("/run", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("none", "/sys/fs/cgroup", "cgroup2", 0, ""); err != nil && !errors.Is(err, unix.EBUSY) {
+		t.Fatal(err)
+	}
+	groups, err := jail.OwnGroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	users, err := jail.NewUsers(jail.FirstUser, jail.ManyUsers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return groups, users
 }
 
 // TestSuite is what every engine does. One engine serves all of it: a kernel takes its time to boot here.

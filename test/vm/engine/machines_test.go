@@ -79,6 +79,7 @@ func TestMachines(t *testing.T) {
 	e := newEngine(t)
 	t.Run("volumes come and go", func(t *testing.T) { testMounts(t, e) })
 	t.Run("files from outside", func(t *testing.T) { testFiles(t, e) })
+	t.Run("what nobody serves", func(t *testing.T) { testUnserved(t, e) })
 	t.Run("limits", func(t *testing.T) { testLimits(t, e) })
 	t.Run("a machine that ends", func(t *testing.T) { testEnd(t, e) })
 	t.Run("forks that fail leave nothing", func(t *testing.T) { testFailedForks(t, e) })
@@ -139,6 +140,38 @@ func testMounts(t *testing.T, e *microvm.Engine) {
 	}
 	if got := sh(t, in, "ls /data /fixed | grep -c f; true"); got != "2\n" && got != "1\n" { // ls names the folders
 		t.Errorf("%q", got)
+	}
+}
+
+// A guest may use a device that no volume is behind: it gets an error, and can be frozen, during which its files are an error, too, if it
+// takes long.
+func testUnserved(t *testing.T, e *microvm.Engine) {
+	in := boot(t, e, engine.Spec{Identity: id("unserved"), Volumes: []engine.Volume{{Path: "/volume", FS: memfs.New(memfs.Options{})}}})
+	ctx := t.Context()
+	p, err := in.Exec(ctx, engine.Cmd{Args: []string{"sh", "-c", "mkdir /tmp/m; mount -t virtiofs vol7 /tmp/m; ls /tmp/m"}, Root: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	frozen, err := in.Freeze(ctx, engine.FreezeOptions{})
+	if err != nil {
+		t.Fatalf("after %v: %v", time.Since(begin), err)
+	}
+	ns := in.(engine.Filer).Namespace()
+	if _, err := ns.Stat(ctx, vfs.Cred{}, "", "/etc"); !errors.Is(err, syscall.EAGAIN) || !errs.Is(err, errs.Unavailable) {
+		t.Errorf("a file of a frozen machine: %v", err)
+	}
+	if _, err := ns.Stat(ctx, vfs.Cred{}, "", "/volume"); err != nil {
+		t.Errorf("a volume of a frozen machine: %v", err)
+	}
+	if err := frozen.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ns.Stat(ctx, vfs.Cred{}, "", "/etc"); err != nil {
+		t.Errorf("when it runs again: %v", err)
+	}
+	if _, err := p.Wait(ctx); err != nil {
+		t.Error(err)
 	}
 }
 
