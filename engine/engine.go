@@ -51,6 +51,20 @@ func Lacks(e Engine, f Feature) bool {
 	return ok && slices.Contains(l.Lacks(), f)
 }
 
+// Patient is implemented by engines whose instances may take longer to stand still, and to be captured, than processes of this host do.
+type Patient interface {
+	// FreezeTimeout bounds Freeze and Capture together, for callers that can wait.
+	FreezeTimeout() time.Duration
+}
+
+// FreezeTimeout is what callers that can wait give Freeze and Capture together: 10 seconds, unless the engine is Patient.
+func FreezeTimeout(e Engine) time.Duration {
+	if p, ok := e.(Patient); ok {
+		return p.FreezeTimeout()
+	}
+	return 10 * time.Second
+}
+
 // Volume is a filesystem at a path of the sandbox; the one at "/" is the root.
 type Volume = vfs.Mount
 

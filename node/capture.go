@@ -90,7 +90,7 @@ func (l *local) shoot(ctx context.Context, id string, c Capture) (*image, error)
 		own[path] = volume.Snapshot
 	}
 	s.volumes.SetPolicies(own)
-	short, cancel := context.WithTimeout(ctx, freezeTimeout)
+	short, cancel := context.WithTimeout(ctx, s.freezeTimeout())
 	defer cancel()
 	warm, cut, err := s.captureAll(short, about.Cut, engine.FreezeOptions{Kill: c.Kill})
 	s.volumes.SetPolicies(about.Policies)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	"agentrun.dev/api"
 	"agentrun.dev/engine"
@@ -72,6 +73,15 @@ func noNetwork(op, engine string) error {
 func (s *Sandbox) lacks(f engine.Feature) bool {
 	e, err := s.n.engine(s.spec.Engine)
 	return err == nil && engine.Lacks(e, f)
+}
+
+// freezeTimeout bounds how long a fork waits for the sandbox to come to rest and be captured, where its context says nothing shorter.
+func (s *Sandbox) freezeTimeout() time.Duration {
+	e, err := s.n.engine(s.spec.Engine)
+	if err != nil {
+		e = s.n.o.Engine
+	}
+	return engine.FreezeTimeout(e)
 }
 
 // mayConnect refuses rules for a sandbox whose engine has no network.

@@ -109,7 +109,7 @@ func (s *Sandbox) forkNow(ctx context.Context, ids []engine.Identity, o ForkOpti
 	if err := s.living(); err != nil {
 		return nil, err
 	}
-	short, cancel := context.WithTimeout(ctx, freezeTimeout)
+	short, cancel := context.WithTimeout(ctx, s.freezeTimeout())
 	defer cancel()
 	cut := ids[0].ID + "-cut"
 	image, volumes, err := s.capture(short, cut, engine.FreezeOptions{Kill: o.Kill})

@@ -114,7 +114,7 @@ func (s *Sandbox) hibernate(ctx context.Context, kill bool) error {
 
 // save writes the sandbox's folder. The lock is held.
 func (s *Sandbox) save(ctx context.Context, kill bool) (err error) {
-	short, cancel := context.WithTimeout(ctx, freezeTimeout)
+	short, cancel := context.WithTimeout(ctx, s.freezeTimeout())
 	defer cancel()
 	end := context.WithoutCancel(ctx)
 	if err := s.keepBases(ctx); err != nil {

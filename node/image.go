@@ -237,7 +237,7 @@ func (l *local) build(ctx context.Context, b Build, log io.Writer) (im *image, e
 	about := savedImage{Format: formatOf(&b.Spec), Build: b, Cut: "image-" + hex.EncodeToString(hash[:8]), Policies: policies, Built: time.Now().UTC()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	short, cancel := context.WithTimeout(ctx, freezeTimeout)
+	short, cancel := context.WithTimeout(ctx, s.freezeTimeout())
 	defer cancel()
 	cold, cut, err := s.capture(short, about.Cut, engine.FreezeOptions{})
 	if err != nil {
@@ -349,7 +349,7 @@ func (n *Node) warm(ctx context.Context, im *image) (err error) {
 	if err := s.begins(ctx, im.about.Build.Language); err != nil {
 		return err
 	}
-	short, cancel := context.WithTimeout(ctx, freezeTimeout)
+	short, cancel := context.WithTimeout(ctx, s.freezeTimeout())
 	defer cancel()
 	warm, cut, err := s.capture(short, "warm-"+s.id[19:], engine.FreezeOptions{})
 	if err != nil {

@@ -17,9 +17,6 @@ import (
 	"agentrun.dev/volume"
 )
 
-// freezeTimeout bounds how long a fork waits for processes to come to rest, where its context says nothing shorter.
-const freezeTimeout = 10 * time.Second
-
 // Sandbox is a running sandbox. All methods may be called concurrently; after its end they fail with errs.Unavailable.
 type Sandbox struct {
 	n       *Node

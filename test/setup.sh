@@ -300,12 +300,18 @@ kernels_build() {
 		mv "$dir"/root/lib/modules/"$name"/kernel "$dir/$kind/modules"
 	done
 	# Drivers of real hardware aren't of use here, and take 300 MB.
-	find "$dir/bench/modules/drivers" -mindepth 1 -maxdepth 1 ! -name crypto ! -name virtio ! -name block ! -name vhost ! -name char -exec rm -rf {} +
+	find "$dir/bench/modules/drivers" -mindepth 1 -maxdepth 1 ! -name crypto ! -name virtio ! -name block ! -name vhost ! -name char ! -name net -exec rm -rf {} +
+	find "$dir/bench/modules/drivers/net" -mindepth 1 -maxdepth 1 ! -name 'virtio_net.ko*' ! -name 'net_failover.ko*' -exec rm -rf {} +
 	rm -rf "$dir"/bench/modules/sound
 	mv "$dir/root/bin/busybox" "$dir/bin/busybox"
 	rm -rf "$dir/root"
 }
-kernels() { unpacked kernels linux-image-amd64 kernels_build; }
+kernels() {
+	local recipe
+	recipe=$(declare -f kernels_build | sha256sum | cut -c1-8)
+	unpacked "kernels-$recipe" linux-image-amd64 kernels_build
+	ln -sfn "kernels-$recipe" "$cache/kernels"
+}
 
 # bash, linked statically: what the engines' suite runs in a small system of busybox.
 bash_static_build() {

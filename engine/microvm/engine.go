@@ -65,7 +65,7 @@ const (
 	Slots = 8
 )
 
-// Engine implements engine.Engine and engine.Lacker.
+// Engine implements engine.Engine, engine.Lacker and engine.Patient.
 type Engine struct {
 	o      Options
 	roots  roots
@@ -81,8 +81,9 @@ type Engine struct {
 }
 
 var (
-	_ engine.Engine = (*Engine)(nil)
-	_ engine.Lacker = (*Engine)(nil)
+	_ engine.Engine  = (*Engine)(nil)
+	_ engine.Lacker  = (*Engine)(nil)
+	_ engine.Patient = (*Engine)(nil)
 )
 
 // New returns an engine without instances. errs.Unavailable says what this host lacks, and its hint how to get it; errs.Invalid is
@@ -124,6 +125,9 @@ func examine() error {
 func (e *Engine) Lacks() []engine.Feature {
 	return []engine.Feature{engine.Roots, engine.Services}
 }
+
+// FreezeTimeout implements engine.Patient: the guest has its time to stand still, and its memory has as much to be copied.
+func (e *Engine) FreezeTimeout() time.Duration { return 2 * e.o.Patience }
 
 // Boot implements engine.Engine.
 func (e *Engine) Boot(ctx context.Context, s engine.Spec) (engine.Instance, error) {

@@ -238,6 +238,20 @@ func named(path string, ref name.Reference) (v1.Image, error) {
 	return nil, errs.Msg(errs.NotFound, "image", path, "it holds no image of this name")
 }
 
+// tagged reports whether an image of a layout is the one of a tag. Tools write the tag, or the image's whole name: under refName or as containerd
+// (and so docker save) does.
+func tagged(a map[string]string, tag string) bool {
+	if tag == "" || a[refName] == tag {
+		return true
+	}
+	for _, key := range []string{refName, "io.containerd.image.name"} {
+		if t, err := name.NewTag(a[key]); err == nil && strings.HasSuffix(a[key], ":"+tag) && t.TagStr() == tag {
+			return true
+		}
+	}
+	return false
+}
+
 // choose finds an image in an index, which may hold others.
 func choose(index v1.ImageIndex, path, tag string, depth int) (v1.Image, error) {
 	if depth > 4 {
@@ -248,7 +262,7 @@ func choose(index v1.ImageIndex, path, tag string, depth int) (v1.Image, error) 
 		return nil, wrap(path, err)
 	}
 	for _, d := range manifest.Manifests {
-		if tag != "" && d.Annotations[refName] != tag {
+		if !tagged(d.Annotations, tag) {
 			continue
 		}
 		if p := d.Platform; p != nil && (p.OS != "linux" || p.Architecture != "amd64") {

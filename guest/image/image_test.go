@@ -162,20 +162,23 @@ func TestLayout(t *testing.T) {
 	p, err := layout.Write(dir, empty.Index)
 	if err == nil {
 		err = errors.Join(p.AppendImage(empty.Image, layout.WithPlatform(v1.Platform{OS: "linux", Architecture: "arm64"})),
-			p.AppendImage(sample(t), layout.WithAnnotations(map[string]string{refName: "two"})))
+			p.AppendImage(sample(t), layout.WithAnnotations(map[string]string{refName: "two"})),
+			p.AppendImage(sample(t), layout.WithAnnotations(map[string]string{refName: "example.org:5000/some/python:3.12"})),
+			p.AppendImage(sample(t), layout.WithAnnotations(map[string]string{refName: "?", "io.containerd.image.name": "docker.io/library/python:3.13"})))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := store(t)
-	for _, ref := range []string{"oci:" + dir, "oci:" + dir + ":two"} {
+	for _, tag := range []string{"", ":two", ":3.12", ":3.13"} {
+		ref := "oci:" + dir + tag
 		path, c, err := s.Root(t.Context(), ref)
 		if err != nil {
 			t.Fatal(err)
 		}
 		check(t, path, c)
 	}
-	for _, ref := range []string{"oci:" + dir + ":three", "oci:" + dir + "/none"} {
+	for _, ref := range []string{"oci:" + dir + ":three", "oci:" + dir + ":latest", "oci:" + dir + ":12", "oci:" + dir + "/none"} {
 		if _, _, err := s.Root(t.Context(), ref); errs.KindOf(err) != errs.NotFound {
 			t.Errorf("%s: %v", ref, err)
 		}

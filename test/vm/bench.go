@@ -20,6 +20,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,6 +41,8 @@ type Program struct {
 	// Memory is in MiB, 2048 unless told. CPUs is 1 unless told: with two, one run in five of nested guests ends in a reset, a
 	// triple fault or never, as QEMU's emulation isn't always right there; with one none did, and none was slower.
 	Memory, CPUs int
+	// Ports of the bench that this machine reaches, at Bench.Addr. The bench's own address is 10.0.2.15; it reaches nothing outside.
+	Ports []int
 	// Timeout bounds the whole run, 4 minutes unless told.
 	Timeout time.Duration
 	// NoKVM leaves the modules of KVM out: a machine that has none.
@@ -61,6 +64,7 @@ type Result struct {
 type invocation struct {
 	Args []string
 	Env  []string
+	Card bool // there is a network card
 }
 
 // Build compiles a package of the module into a static program for the bench; tests become a test binary.
@@ -118,44 +122,120 @@ var errReset = errors.New("it ended without the program's exit status")
 // attempt runs the program in one bench.
 func (p *Program) attempt(t testing.TB, archive, dir string) (*Result, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), orElse(p.Timeout, 4*time.Minute))
-	defer cancel()
-	console, status := filepath.Join(dir, "console"), filepath.Join(dir, "status")
+	b, err := p.start(t, archive, dir)
+	if err != nil {
+		return &Result{}, err
+	}
+	return b.wait()
+}
+
+// Bench is a machine in which a program runs.
+type Bench struct {
+	cmd             *exec.Cmd
+	ctx             context.Context
+	cancel          context.CancelFunc
+	output, stderr  bytes.Buffer
+	console, status string // files
+	addrs           map[int]string
+	file            *os.File // nil, or where the output is, too
+	started         time.Time
+
+	once   sync.Once
+	result *Result
+	err    error
+}
+
+// Start starts a bench, for who talks to the program while it runs: a bench that resets itself fails the test. It ends with the test at the latest.
+func Start(t testing.TB, p Program) *Bench {
+	t.Helper()
+	dir := t.TempDir()
+	archive := filepath.Join(dir, "bench.cpio")
+	if err := p.archive(t, archive); err != nil {
+		t.Fatal(err)
+	}
+	b, err := p.start(t, archive, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		b.cancel()
+		b.once.Do(b.end)
+	})
+	return b
+}
+
+// Wait waits for the program's end, as Run does.
+func (b *Bench) Wait(t testing.TB) *Result {
+	t.Helper()
+	b.once.Do(b.end)
+	if b.err != nil {
+		t.Fatalf("bench: %v\nconsole:\n%s\noutput:\n%s", b.err, tail(b.result.Console), tail(b.result.Output))
+	}
+	return b.result
+}
+
+func (b *Bench) end() { b.result, b.err = b.wait() }
+
+// Addr is where this machine reaches one of the bench's Ports, HOST:PORT.
+func (b *Bench) Addr(port int) string { return b.addrs[port] }
+
+// start starts QEMU.
+func (p *Program) start(t testing.TB, archive, dir string) (*Bench, error) {
+	t.Helper()
+	b := &Bench{console: filepath.Join(dir, "console"), status: filepath.Join(dir, "status"), addrs: make(map[int]string)}
+	b.ctx, b.cancel = context.WithTimeout(t.Context(), orElse(p.Timeout, 4*time.Minute))
 	args := []string{
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "EPYC,+svm,+npt", "-m", strconv.Itoa(orElse(p.Memory, 2048)),
 		"-smp", strconv.Itoa(orElse(p.CPUs, 1)), "-nodefaults", "-display", "none", "-no-reboot",
-		"-serial", "file:" + console, "-serial", "stdio", "-serial", "file:" + status,
+		"-serial", "file:" + b.console, "-serial", "stdio", "-serial", "file:" + b.status,
 		"-device", "virtio-rng-pci",
 		"-kernel", harness.Tool(t, "kernel-bench"), "-initrd", archive, "-append", benchCmdline,
 	}
 	for i, disk := range p.Disks {
 		args = append(args, "-drive", fmt.Sprintf("if=none,id=disk%d,format=raw,readonly=on,file=%s", i, disk), "-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d", i))
 	}
-	cmd := exec.CommandContext(ctx, harness.Tool(t, "qemu-system-x86_64"), args...)
-	var output, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &stderr
+	if len(p.Ports) > 0 {
+		net := "user,id=net,restrict=on"
+		for _, port := range p.Ports {
+			b.addrs[port] = harness.FreePort(t)
+			net += fmt.Sprintf(",hostfwd=tcp:%s-:%d", b.addrs[port], port)
+		}
+		args = append(args, "-netdev", net, "-device", "virtio-net-pci,netdev=net,romfile=")
+	}
+	b.cmd = exec.CommandContext(b.ctx, harness.Tool(t, "qemu-system-x86_64"), args...)
+	b.cmd.Stdout, b.cmd.Stderr = &b.output, &b.stderr
 	if file := os.Getenv("AGENTRUN_BENCH_OUTPUT"); file != "" { // for who looks at a run as it goes
 		f, err := os.Create(file)
 		if err != nil {
-			return &Result{}, err
+			b.cancel()
+			return nil, err
 		}
-		defer f.Close()
-		cmd.Stdout = io.MultiWriter(&output, f)
+		b.file = f
+		b.cmd.Stdout = io.MultiWriter(&b.output, f)
 	}
-	cmd.WaitDelay = 5 * time.Second
-	start := time.Now()
-	err := startOnOneCPU(cmd)
-	if err == nil {
-		err = cmd.Wait()
+	b.cmd.WaitDelay = 5 * time.Second
+	b.started = time.Now()
+	if err := startOnOneCPU(b.cmd); err != nil {
+		b.cancel()
+		_ = b.file.Close()
+		return nil, fmt.Errorf("QEMU: %w", err)
 	}
-	r := &Result{Output: bytes.ReplaceAll(output.Bytes(), []byte("\r\n"), []byte("\n")), Took: time.Since(start)}
-	r.Console, _ = os.ReadFile(console)
-	said, _ := os.ReadFile(status)
+	return b, nil
+}
+
+// wait waits for the program's end.
+func (b *Bench) wait() (*Result, error) {
+	defer b.cancel()
+	defer b.file.Close() // may be nil
+	err := b.cmd.Wait()
+	r := &Result{Output: bytes.ReplaceAll(b.output.Bytes(), []byte("\r\n"), []byte("\n")), Took: time.Since(b.started)}
+	r.Console, _ = os.ReadFile(b.console)
+	said, _ := os.ReadFile(b.status)
 	switch {
-	case ctx.Err() != nil:
-		return r, fmt.Errorf("it didn't end in time: %w", context.Cause(ctx))
+	case b.ctx.Err() != nil:
+		return r, fmt.Errorf("it didn't end in time: %w", context.Cause(b.ctx))
 	case err != nil:
-		return r, fmt.Errorf("QEMU: %w\n%s", err, stderr.Bytes())
+		return r, fmt.Errorf("QEMU: %w\n%s", err, b.stderr.Bytes())
 	}
 	return r, r.parse(said)
 }
@@ -227,6 +307,9 @@ func (p *Program) archive(t testing.TB, file string) error {
 	if len(p.Disks) > 0 {
 		names = append(names, "virtio_blk")
 	}
+	if len(p.Ports) > 0 {
+		names = append(names, "virtio_net")
+	}
 	modules, err := initramfs.Modules(filepath.Join(filepath.Dir(harness.Tool(t, "kernel-bench")), "modules"), names...)
 	if err != nil {
 		return err
@@ -234,7 +317,7 @@ func (p *Program) archive(t testing.TB, file string) error {
 	if err := w.AddModules(modules); err != nil {
 		return err
 	}
-	call, err := json.Marshal(invocation{Args: append([]string{"/bench/" + filepath.Base(p.Path)}, p.Args...), Env: p.Env})
+	call, err := json.Marshal(invocation{Args: append([]string{"/bench/" + filepath.Base(p.Path)}, p.Args...), Env: p.Env, Card: len(p.Ports) > 0})
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func pythonRoot(t *testing.T) string {
 }
 
 // imagesDisk is a disk with a store of images that holds Debian with Python: emulated, unpacking it would take too long. The layout
-// that it was made of is beside it, in the folder layout, without its layers.
+// that it was made of is beside it, in the folder names, without its layers.
 func imagesDisk(t *testing.T) string {
 	t.Helper()
 	root := pythonRoot(t)
@@ -70,14 +70,14 @@ func imagesDisk(t *testing.T) string {
 	}
 	add(filepath.Base(root), root, 1<<30)
 	add(filepath.Base(root)+".json", root+".json", 1<<20)
-	add("layout/index.json", filepath.Join(dir, "index.json"), 1<<20)
-	add("layout/oci-layout", filepath.Join(dir, "oci-layout"), 1<<20)
+	add("names/python/index.json", filepath.Join(dir, "index.json"), 1<<20)
+	add("names/python/oci-layout", filepath.Join(dir, "oci-layout"), 1<<20)
 	blobs, err := filepath.Glob(filepath.Join(dir, "blobs", "sha256", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range blobs {
-		add("layout/blobs/sha256/"+filepath.Base(b), b, 1<<20)
+		add("names/python/blobs/sha256/"+filepath.Base(b), b, 1<<20)
 	}
 	size, err := w.Close()
 	if err := errors.Join(err, f.Truncate(size)); err != nil {
@@ -92,7 +92,7 @@ func pythonBench(t *testing.T, memory int, timeout time.Duration, args ...string
 	files := engineFiles(t)
 	r := Run(t, Program{
 		Path:  Build(t, "agentrun.dev/test/vm/python", false),
-		Args:  append([]string{"-timeout", timeout.String(), "-clock", "-disk", "/dev/vda", "-image", "oci:/images/layout:" + pythonImage}, args...),
+		Args:  append([]string{"-timeout", timeout.String(), "-clock", "-disk", "/dev/vda", "-image", "oci:/images/names/python:3.12-slim"}, args...),
 		Files: files, Disks: []string{imagesDisk(t)}, Modules: []string{"crc32c_generic", "erofs"}, Memory: memory, Timeout: timeout + time.Minute,
 	})
 	for line := range strings.Lines(string(r.Output)) {

@@ -80,7 +80,10 @@ func run(status *os.File) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var call struct{ Args, Env []string }
+	var call struct {
+		Args, Env []string
+		Card      bool
+	}
 	if err := json.Unmarshal(raw, &call); err != nil {
 		return 0, err
 	}
@@ -88,8 +91,13 @@ func run(status *os.File) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := loopback(); err != nil {
+	if err := link("lo", nil); err != nil {
 		return 0, fmt.Errorf("loopback: %w", err)
+	}
+	if call.Card {
+		if err := link("eth0", []byte{10, 0, 2, 15}); err != nil {
+			return 0, fmt.Errorf("network card: %w", err)
+		}
 	}
 	var up unix.Sysinfo_t
 	var now unix.Timespec
@@ -123,14 +131,29 @@ func load(file string) error {
 	return nil
 }
 
-// loopback brings lo up: tests listen on 127.0.0.1.
-func loopback() error {
+// link brings a network interface up: lo, as tests listen on 127.0.0.1, or the card, with its address in a network of 24 bits.
+func link(name string, addr []byte) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	req, err := unix.NewIfreq("lo")
+	for i, a := range [][]byte{addr, {255, 255, 255, 0}} {
+		req, err := unix.NewIfreq(name)
+		if err != nil {
+			return err
+		}
+		if addr == nil {
+			break
+		}
+		if err := req.SetInet4Addr(a); err != nil {
+			return err
+		}
+		if err := unix.IoctlIfreq(fd, []uint{unix.SIOCSIFADDR, unix.SIOCSIFNETMASK}[i], req); err != nil {
+			return err
+		}
+	}
+	req, err := unix.NewIfreq(name)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ func microVMFlags(f *pflag.FlagSet, c *server.MicroVM) *microVMs {
 	f.IntVar(&c.VCPUs, "microvm-vcpus", 1, "`N` processors of templates that say nothing")
 	f.StringVar(&m.users, "microvm-uids", fmt.Sprintf("%d-%d", jail.FirstUser, jail.FirstUser+jail.ManyUsers-1),
 		"`FIRST-LAST` users and groups of which each VMM process gets one of its own, if agentrun is root's; none: it gets none")
+	f.BoolVar(&c.Slow, "microvm-slow", false, "have them also where KVM emulates what their kernels do, with limits of time to match")
 	return m
 }
 

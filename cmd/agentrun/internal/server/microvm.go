@@ -34,7 +34,11 @@ type MicroVM struct {
 	VCPUs      int      // likewise
 	FirstUser  int      // the first of the users of VMM processes
 	Users      int      // how many there are; 0: they get none of their own
+	Slow       bool     // also where KVM emulates what a machine's kernel does
 }
+
+// slowPatience is what guests get, instead of the engine's own, where their kernels are emulated.
+const slowPatience = 10 * time.Minute
 
 // machines is the engine of microVMs of a server or node, with what it is started from.
 type machines struct {
@@ -70,9 +74,14 @@ func (c MicroVM) open(data string, log *slog.Logger) (m *machines, e engine.Engi
 		return nil, nil, errs.Msg(errs.Unavailable, "microvm", "kernel", "none was given").
 			WithHint("start the server with --microvm-kernel FILE and --microvm-modules DIR, such as those of Debian's package linux-image-cloud-amd64")
 	}
+	var patience time.Duration
 	for _, f := range vmm.Examine() { // what is missing, the engine says
-		if f.OK && f.Slow {
-			return nil, nil, errs.Msg(errs.Unavailable, "microvm", f.Name, f.Text).WithHint(f.Hint)
+		switch {
+		case !f.OK || !f.Slow:
+		case !c.Slow:
+			return nil, nil, errs.Msg(errs.Unavailable, "microvm", f.Name, f.Text).WithHint(f.Hint + "; --microvm-slow takes it as it is")
+		default:
+			patience = slowPatience
 		}
 	}
 	if c.Store == "" {
@@ -102,7 +111,7 @@ func (c MicroVM) open(data string, log *slog.Logger) (m *machines, e engine.Engi
 	if m.vmm, err = parts.Open(parts.VMM); err != nil {
 		return nil, nil, err
 	}
-	if m.engine, err = c.newEngine(m, store, log); err != nil {
+	if m.engine, err = c.newEngine(m, store, patience, log); err != nil {
 		return nil, nil, err
 	}
 	return m, named{m.engine, c.Images}, nil
@@ -129,6 +138,7 @@ func (m *machines) close() error {
 type machine interface {
 	engine.Engine
 	engine.Lacker
+	engine.Patient
 	Close() error
 }
 
@@ -184,9 +194,9 @@ func localImage(dir, ref string) (string, error) {
 }
 
 // newEngine makes the engine itself.
-func (c MicroVM) newEngine(m *machines, store *image.Store, log *slog.Logger) (machine, error) {
+func (c MicroVM) newEngine(m *machines, store *image.Store, patience time.Duration, log *slog.Logger) (machine, error) {
 	o := microvm.Options{Kernel: c.Kernel, Modules: c.Modules, Agent: m.agent.Path(), VMM: []string{m.vmm.Path()}, Images: store,
-		Image: c.Image, Memory: uint64(max(0, c.Memory)), VCPUs: c.VCPUs, Log: log}
+		Image: c.Image, Memory: uint64(max(0, c.Memory)), VCPUs: c.VCPUs, Patience: patience, Log: log}
 	if err := c.bound(&o); err != nil {
 		return nil, err
 	}
