@@ -1,6 +1,7 @@
 package microvm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -8,7 +9,6 @@ import (
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
 	"agentrun.dev/guest"
-	"agentrun.dev/vmm/jail"
 )
 
 // Freeze implements engine.Instance: the agent stops the workload and writes what the kernel holds back, then the machine is
@@ -92,13 +92,10 @@ func (f *frozen) capture(ctx context.Context) (_ *Image, err error) {
 	if im.volumes, err = in.slots.states(ctx); err != nil {
 		return nil, err
 	}
-	if im.snapshot, err = in.proc.Capture(c); err != nil {
+	if im.machine, err = in.proc.CaptureImage(c); err != nil {
 		if in.life.Err() != nil {
 			return nil, in.why("capture")
 		}
-		return nil, err
-	}
-	if im.machine, err = jail.NewImage(im.snapshot); err != nil {
 		return nil, err
 	}
 	im.shells = in.shells.again()
@@ -121,10 +118,9 @@ func (in *Instance) thaw() error {
 	}()
 	c, cancel := context.WithTimeout(in.life, in.e.o.Patience)
 	defer cancel()
-	err := in.proc.Thaw(c)
-	if err == nil {
-		err = in.ask(c, "thaw", func(ctx context.Context, a *guest.Client) error { return a.Thaw(ctx, token) })
-	}
+	err := in.proceed(c, in.proc.Thaw, func(ctx context.Context) error {
+		return in.ask(ctx, "thaw", func(ctx context.Context, a *guest.Client) error { return a.Thaw(ctx, token) })
+	})
 	if err == nil {
 		return nil
 	}
@@ -135,4 +131,21 @@ func (in *Instance) thaw() error {
 		return nil // whoever stopped it knows
 	}
 	return in.why("thaw")
+}
+
+// proceed lets the machine go on, and has it do what comes first: that is on its way to the guest before it runs, so that it doesn't wait
+// for this process.
+func (in *Instance) proceed(ctx context.Context, goOn func(context.Context) error, first func(context.Context) error) error {
+	c, cancel := context.WithCancel(ctx)
+	defer cancel()
+	runs := make(chan error, 1)
+	go func() {
+		err := goOn(ctx)
+		if err != nil {
+			cancel()
+		}
+		runs <- err
+	}()
+	err := first(c)
+	return cmp.Or(<-runs, err)
 }

@@ -15,19 +15,17 @@ import (
 	"agentrun.dev/guest"
 	"agentrun.dev/guest/wire"
 	"agentrun.dev/vmm/jail"
-	"agentrun.dev/vmm/snapshot"
 )
 
 // Image implements engine.Image: a machine that was captured with its workload frozen, and what its volumes' servers knew.
 type Image struct {
 	e *Engine
 	nature
-	token    string // that the workload was frozen with
-	volumes  [Slots]saved
-	names    []uplink.Name // that the machine was told an address of
-	shells   *shells
-	snapshot *snapshot.Snapshot
-	machine  *jail.Image
+	token   string // that the workload was frozen with
+	volumes [Slots]saved
+	names   []uplink.Name // that the machine was told an address of
+	shells  *shells
+	machine *jail.Image
 
 	mu     sync.Mutex
 	users  int // starts and saves that are under way
@@ -94,10 +92,7 @@ func (im *Image) start(ctx context.Context, id engine.Identity, n nature, volume
 	}
 	c, cancel := context.WithTimeout(ctx, im.e.o.Patience)
 	defer cancel()
-	if err := in.proc.Resume(c); err != nil {
-		return nil, err
-	}
-	if err := in.renew(ctx, im.token); err != nil {
+	if err := in.proceed(c, in.proc.Resume, func(ctx context.Context) error { return in.renew(ctx, im.token) }); err != nil {
 		return nil, err
 	}
 	in.enforce()
@@ -227,9 +222,6 @@ func (im *Image) discard() error {
 	var err error
 	if im.machine != nil {
 		err = errors.Join(err, im.machine.Close())
-	}
-	if im.snapshot != nil {
-		err = errors.Join(err, im.snapshot.Close())
 	}
 	if im.shells != nil {
 		err = errors.Join(err, im.shells.release())

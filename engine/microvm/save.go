@@ -88,6 +88,11 @@ func (im *Image) Save(ctx context.Context, w io.Writer, volumes []engine.Volume)
 	if parts[0], err = json.Marshal(h); err != nil {
 		return errs.New(errs.Other, "save image", "", err)
 	}
+	s, err := im.machine.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
 	out := &writer{ctx: ctx, w: w}
 	_, _ = io.WriteString(out, saveMagic) // out keeps its error
 	for _, p := range parts {
@@ -95,7 +100,7 @@ func (im *Image) Save(ctx context.Context, w io.Writer, volumes []engine.Volume)
 		_, _ = out.Write(p)
 	}
 	if out.err == nil {
-		err = im.snapshot.Write(out)
+		err = s.Write(out)
 	}
 	return cmp.Or(out.err, err)
 }
@@ -161,10 +166,12 @@ func (e *Engine) load(ctx context.Context, r io.Reader) (_ *Image, err error) {
 		}
 		im.volumes[v.Slot] = saved{v.Path, state}
 	}
-	if im.snapshot, err = snapshot.Read(r); err != nil {
+	s, err := snapshot.Read(r)
+	if err != nil {
 		return nil, err
 	}
-	if m := im.snapshot.Machine; m.Memory != h.Kind.Memory || m.VCPUs != h.Kind.VCPUs {
+	defer s.Close()
+	if m := s.Machine; m.Memory != h.Kind.Memory || m.VCPUs != h.Kind.VCPUs {
 		return nil, corrupt(errors.New("its machine isn't of the kind that it says"))
 	}
 	root, err := e.roots.held(ctx, e.o.Images, h.Kind.Digest, h.Image)
@@ -174,7 +181,7 @@ func (e *Engine) load(ctx context.Context, r io.Reader) (_ *Image, err error) {
 	if im.shells, err = e.shells.hold(e, h.Kind, root); err != nil {
 		return nil, err
 	}
-	im.machine, err = jail.NewImage(im.snapshot)
+	im.machine, err = jail.NewImage(s)
 	return im, err
 }
 

@@ -160,6 +160,14 @@ func FuzzHostile(f *testing.F) {
 		})
 		for range 2 {
 			all.Go(func() {
+				if im, err := p.CaptureImage(ctx); err == nil {
+					if s, err := im.Snapshot(); err == nil {
+						s.Close()
+					}
+					im.Close()
+				}
+			})
+			all.Go(func() {
 				if s, err := p.Capture(ctx); err == nil {
 					if im, err := NewImage(s); err == nil {
 						im.Close()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -13,10 +14,56 @@ import (
 	"agentrun.dev/vmm/virtio/block"
 )
 
-// Image is a snapshot as processes are given it: made once, for any number of them. It may be used by several at once.
+// Image is a snapshot as processes are given it: made once, for any number of them. It may be used by several at once. What the state of
+// CPUs and devices says only they read, and Snapshot.
 type Image struct {
 	message message // its descriptors are the state's and the disks', which are ours, and the layers'
 	memory  *memory.Image
+}
+
+// adopt makes an image of a message, whose descriptors it takes over.
+func adopt(m *message, size uint64) (*Image, error) {
+	fds := m.fds
+	if m.fds = nil; len(fds) < 1 || m.Layers < 0 || m.Layers > len(fds)-1 {
+		closeAll(fds)
+		return nil, errs.Msg(errs.Invalid, "vmm process", "snapshot", "it came without descriptors")
+	}
+	if m.Size != size {
+		closeAll(fds)
+		return nil, errs.Msg(errs.Invalid, "vmm process", "snapshot", "it is of another machine")
+	}
+	for _, fd := range fds {
+		if !isSealed(fd) {
+			closeAll(fds)
+			return nil, errs.Msg(errs.Invalid, "vmm process", "snapshot", "a descriptor isn't a sealed file in memory")
+		}
+	}
+	state, layers, disks := fds[0], fds[1:1+m.Layers], fds[1+m.Layers:]
+	held, err := memory.Import(m.Size, m.Extents, layers)
+	if err != nil {
+		unix.Close(state)
+		closeAll(disks)
+		return nil, err
+	}
+	im := &Image{message: message{Size: m.Size}, memory: held}
+	im.message.Extents, layers = held.Export() // a layer that isn't used is closed
+	im.message.Layers, im.message.fds = len(layers), slices.Concat([]int{state}, layers, disks)
+	return im, nil
+}
+
+// Snapshot reads the image, which it doesn't change; what it returns is the caller's.
+func (im *Image) Snapshot() (*snapshot.Snapshot, error) {
+	m := im.message
+	m.fds = make([]int, 0, len(im.message.fds))
+	for _, fd := range im.message.fds {
+		fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			closeAll(m.fds)
+			return nil, errs.New(errs.Limit, "vmm process", "snapshot", err)
+		}
+		m.fds = append(m.fds, fd)
+	}
+	return decode(&m)
 }
 
 // NewImage makes an image of a snapshot, which it doesn't need any more afterwards.

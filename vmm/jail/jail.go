@@ -490,6 +490,15 @@ func (p *Process) Capture(ctx context.Context) (*snapshot.Snapshot, error) {
 	return s, nil
 }
 
+// CaptureImage is Capture for who has no use for the snapshot but children: nobody waits until it has been read.
+func (p *Process) CaptureImage(ctx context.Context) (*Image, error) {
+	m, err := p.order(ctx, &message{Op: opCapture})
+	if err != nil {
+		return nil, err
+	}
+	return adopt(m, p.config.Memory)
+}
+
 // Restore makes a shell what an image is of; it is paused then.
 func (p *Process) Restore(ctx context.Context, im *Image) error { return p.restore(ctx, im, false) }
 

@@ -183,10 +183,19 @@ func TestFork(t *testing.T) {
 			if err := p.Resume(ctx); err != nil {
 				t.Fatal(err)
 			}
-			again, err := children[0].Capture(ctx)
+			again, err := children[0].CaptureImage(ctx)
 			must(t, err)
-			defer again.Close()
 			must(t, children[0].Thaw(ctx))
+			c := start(t, options(nil, uid))
+			must(t, c.Run(ctx, again))
+			children = append(children, c)
+			read, err := again.Snapshot()
+			must(t, err)
+			if read.Machine != s.Machine || !bytes.Equal(read.Console, s.Console) || len(read.CPUs) != 1 {
+				t.Errorf("the image of a child is read as %+v", read)
+			}
+			must(t, read.Close())
+			must(t, again.Close())
 			for _, c := range append(children, p) {
 				must(t, c.Input(ctx, []byte("x")))
 				must(t, c.Wait(ctx))

@@ -15,7 +15,6 @@ import (
 	"agentrun.dev/vmm"
 	"agentrun.dev/vmm/boot"
 	"agentrun.dev/vmm/kvm"
-	"agentrun.dev/vmm/memory"
 	"agentrun.dev/vmm/snapshot"
 )
 
@@ -131,7 +130,7 @@ func warm(config vmm.Config) error {
 	if err != nil {
 		return err
 	}
-	order, err := json.Marshal(&message{Op: opRestore, Extents: make([]memory.Extent, 8)})
+	order, err := json.Marshal(&message{Op: opRestore, Extents: make(extents, 8)})
 	if err != nil {
 		return err
 	}

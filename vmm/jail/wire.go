@@ -11,7 +11,6 @@ import (
 
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm"
-	"agentrun.dev/vmm/memory"
 	"agentrun.dev/vmm/virtio/balloon"
 )
 
@@ -51,7 +50,7 @@ type message struct {
 	Initrd  bool            `json:",omitempty"`
 	Input   []byte          `json:",omitempty"`
 	Size    uint64          `json:",omitempty"` // of an image
-	Extents []memory.Extent `json:",omitempty"`
+	Extents extents         `json:",omitempty"`
 	Layers  int             `json:",omitempty"` // of the image; descriptors beyond are the disks'
 	Run     bool            `json:",omitempty"` // resume what is restored
 	Port    uint32          `json:",omitempty"`

@@ -1,8 +1,12 @@
 package jail
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"os"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -82,12 +86,55 @@ func TestSnapshotOverTheWire(t *testing.T) {
 	}
 }
 
+// take makes of a message what a child does, or who forks it.
+func take(m *message, child bool) error {
+	if child {
+		s, err := decode(m)
+		if err == nil {
+			s.Close()
+		}
+		return err
+	}
+	im, err := adopt(m, 8192)
+	if err != nil {
+		return err
+	}
+	s, err := im.Snapshot()
+	if err == nil {
+		s.Close()
+	}
+	return errors.Join(err, im.Close())
+}
+
+// TestExtents writes lists of extents and reads them, and what nobody may write.
+func TestExtents(t *testing.T) {
+	list := extents{{Off: 4096, End: 8192, Layer: 2}, {Off: 8192, End: 1 << 40}, {Off: 1<<40 + 4096, End: 1<<40 + 12288, Layer: 63}}
+	b, err := json.Marshal(message{Extents: list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m message
+	if err := json.Unmarshal(b, &m); err != nil || !slices.Equal(m.Extents, list) {
+		t.Errorf("%s is read as %v, %v", b, m.Extents, err)
+	}
+	for name, bad := range map[string][]byte{"half of one": {1, 2}, "a number without end": bytes.Repeat([]byte{0xff}, 30), "too many": bytes.Repeat([]byte{0, 1, 0}, memory.MaxExtents+1),
+		"too large": append(binary.AppendUvarint([]byte{1}, maxPages), 0), "a layer too far": binary.AppendUvarint([]byte{1, 1}, 1<<63)} {
+		text, err := json.Marshal(bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, new(extents)); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
 // FuzzMessages sends packets as a VMM that was taken over would: whatever they say, an error or a snapshot comes out,
 // and no descriptor stays behind.
 func FuzzMessages(f *testing.F) {
-	f.Add([]byte(`{"Op":"capture","Size":8192,"Layers":1,"Extents":[{"Off":0,"End":8192,"Layer":0}]}`), []byte(`{"Machine":{"Memory":8192}}`), uint8(1))
-	f.Add([]byte(`{"Op":"capture","Size":8192,"Layers":2,"Extents":[{"Off":0,"End":4096,"Layer":1},{"Off":4096,"End":8192,"Layer":0}]}`), []byte(`{}`), uint8(2))
-	f.Add([]byte(`{"Op":"capture","Size":8192,"Layers":1,"Extents":[{"Off":0,"End":8192,"Layer":0}]}`),
+	f.Add([]byte(`{"Op":"capture","Size":8192,"Layers":1,"Extents":"AAIA"}`), []byte(`{"Machine":{"Memory":8192}}`), uint8(1))
+	f.Add([]byte(`{"Op":"capture","Size":8192,"Layers":2,"Extents":"AAEBAAEA"}`), []byte(`{}`), uint8(2))
+	f.Add([]byte(`{"Op":"capture","Size":8192,"Layers":1,"Extents":"AAIA"}`),
 		[]byte(`{"Machine":{"Memory":8192},"Disks":[{"State":"QUdPVgEAIAAAAAAAAAIAAQE="}]}`), uint8(2))
 	f.Add([]byte(`{"Op":"capture","Size":8192,"Layers":-1}`), []byte(`{"Machine":{"Memory":8192},"Disks":[{},{},{}]}`), uint8(2))
 	f.Add([]byte(`{"ID":1,"Failed":{"Kind":200,"Text":"x"},"Exit":{"Reason":99}}`), []byte(``), uint8(0))
@@ -122,10 +169,7 @@ func FuzzMessages(f *testing.F) {
 		m, err := c.receive(make([]byte, maxPacket))
 		if err == nil {
 			_ = m.Failed.err("x")
-			var s *snapshot.Snapshot
-			if s, err = decode(m); err == nil {
-				s.Close()
-			}
+			err = take(m, fds >= 128)
 			m.closeFDs()
 		}
 		if err != nil && errs.KindOf(err) == errs.Other {

@@ -129,9 +129,14 @@ func fill(spans []span, n int) []span {
 	}
 	slices.Sort(gaps)
 	limit := gaps[len(spans)-n-1] // every gap up to this one is filled; equal ones too, so that it may be fewer than n
+	return join(spans, limit)
+}
+
+// join joins spans with no more than so many bytes between them.
+func join(spans []span, gap uint64) []span {
 	out := spans[:1:1]
 	for _, s := range spans[1:] {
-		if last := &out[len(out)-1]; s.off-last.end <= limit {
+		if last := &out[len(out)-1]; s.off-last.end <= gap {
 			last.end = s.end
 		} else {
 			out = append(out, s)
