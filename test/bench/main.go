@@ -111,12 +111,17 @@ func (b *bench) run(only, dir string) (err error) {
 			return err
 		}
 	}
+	if b.kvm == onHost {
+		if err := ableHost(); err != nil {
+			return err
+		}
+	}
 	if b.dir, err = os.MkdirTemp(dir, "agentrun-bench-"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(b.dir)
 	if !b.json {
-		fmt.Printf("Machine: %s. Command: `make bench`.\n\n", machine())
+		fmt.Printf("Machine: %s. Command: `%s`.\n\n", machine(), command(b.kvm))
 		fmt.Println("| what | ours | other | ratio | target | met |\n|-|-|-|-|-|-|")
 	}
 	for _, g := range []struct {
@@ -133,6 +138,14 @@ func (b *bench) run(only, dir string) (err error) {
 		runtime.GC()
 	}
 	return nil
+}
+
+// command is what has started this.
+func command(kvm string) string {
+	if kvm == onHost {
+		return "make bench-kvm"
+	}
+	return "make bench"
 }
 
 // machine describes where the numbers come from.

@@ -240,7 +240,7 @@ func (b *Bench) wait() (*Result, error) {
 	return r, r.parse(said)
 }
 
-// turns spreads benches over this machine's processors.
+// turns spreads benches over this machine's processors; so does the process's number, for several processes.
 var turns atomic.Uint32
 
 // startOnOneCPU starts QEMU with all its threads on one processor. Its emulation of VMRUN and of exits changes the virtual processor's
@@ -253,7 +253,7 @@ func startOnOneCPU(cmd *exec.Cmd) error {
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return fmt.Errorf("the processors of this thread: %w", err)
 	}
-	for cpu, left := 0, int(turns.Add(1))%all.Count(); left >= 0; cpu++ {
+	for cpu, left := 0, (int(turns.Add(1))+os.Getpid())%all.Count(); left >= 0; cpu++ {
 		if all.IsSet(cpu) {
 			if left == 0 {
 				one.Set(cpu)

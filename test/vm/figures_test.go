@@ -17,9 +17,9 @@ func TestFigures(t *testing.T) {
 	switch os.Getenv("AGENTRUN_VM_FIGURES") {
 	case "bench":
 		if children == "" {
-			children = "10"
+			children = "100"
 		}
-		output = pythonBench(t, 4096, time.Hour, "-figures", "-children", children, "-shells", children).Output
+		output = pythonBench(t, 8192, time.Hour, "-figures", "-emulated", "-children", children, "-shells", children).Output
 	case "host":
 		if children == "" {
 			children = "100"

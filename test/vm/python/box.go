@@ -77,11 +77,11 @@ func (t *trial) load(ctx context.Context) (engine.Image, error) {
 	return t.engine.Load(ctx, f)
 }
 
-// startPython starts the program with so many MiB written to.
-func startPython(ctx context.Context, b *box, dirty int) (*python, error) {
+// startPython starts the program with so many MiB written to, and a thread that does something every so many seconds.
+func startPython(ctx context.Context, b *box, dirty int, tick float64) (*python, error) {
 	py := &python{b: b}
 	err := py.streams(ctx, func(c engine.Cmd) (engine.Process, error) {
-		c.Args, c.Root = []string{"python3", "-c", fmt.Sprintf(program, dirty)}, true
+		c.Args, c.Root = []string{"python3", "-c", fmt.Sprintf(program, tick, dirty)}, true
 		return b.Exec(ctx, c)
 	})
 	if err == nil {

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"agentrun.dev/engine"
 	"agentrun.dev/vmm"
 	"agentrun.dev/vmm/vmmtest"
 )
@@ -52,7 +51,7 @@ func (t *trial) touch(n int) error { return t.py.want(fmt.Sprintf("held[:%d] += 
 
 // pauses is how long the sandbox stands still while it is captured, against copying what it has written.
 func (t *trial) pauses(ctx context.Context) error {
-	for _, n := range []int{0, 10, t.dirty} {
+	for _, n := range []int{0, 1, 10, t.dirty} {
 		var took, copies times
 		for range 3 {
 			if err := t.touch(n); err != nil {
@@ -105,19 +104,68 @@ func (t *trial) first(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%d children: %w", n, err)
 		}
+		target := "none"
+		if n == 1 {
+			target = "< 20 ms on hardware"
+		}
 		figure{Name: fmt.Sprintf("fork of a running Python with %d MiB dirty to the end of the first command in it, %d at once", t.dirty, n), Ours: took.String(),
-			Other: "VMs alone until all run " + times{alone}.String(), Ratio: took.over(times{alone}), Target: "one: < 20 ms on hardware", Met: n > 1 || took.p50() < aim}.print()
-		figure{Name: fmt.Sprintf("memory of an idle fork's own, its VMM process included, of %d", n), Ours: fmt.Sprintf("%.1f MB (%.1f–%.1f)", mb(memory[len(memory)/2]), mb(memory[0]), mb(memory[len(memory)-1])),
-			Other: fmt.Sprintf("the machine's RAM %d MB", t.memory/1e6), Ratio: float64(memory[len(memory)/2]) / float64(t.memory), Target: "≤ 11 MB", Met: memory[len(memory)/2] <= 11e6}.print()
+			Other: "VMs alone until all run " + times{alone}.String(), Ratio: took.over(times{alone}), Target: target, Met: n > 1 || t.emulated || took.p50() < aim}.print()
+		pages, process := median(memory, func(m memoryUse) int64 { return m.pages }), median(memory, func(m memoryUse) int64 { return m.process })
+		figure{Name: fmt.Sprintf("memory of the VMM process of an idle fork, besides its guest's pages, of %d", n), Ours: fmt.Sprintf("%.1f MB", mb(process)),
+			Other: "-", Ratio: float64(process) / 10e6, Target: "≤ 10 MB", Met: process <= 10e6}.print()
+		figure{Name: fmt.Sprintf("pages of an idle fork that it has written to since, of %d", n), Ours: fmt.Sprintf("%.1f MB", mb(pages)),
+			Other: fmt.Sprintf("the machine's RAM %d MB", t.memory/1e6), Ratio: float64(pages) / float64(t.memory), Target: "none", Met: true}.print()
 	}
 	return nil
+}
+
+// memoryUse is what a fork has for itself.
+type memoryUse struct {
+	pages   int64 // of the guest's RAM: those that were written to
+	process int64 // everything else of its process
+}
+
+func median(all []memoryUse, of func(memoryUse) int64) int64 {
+	var list []int64
+	for _, m := range all {
+		list = append(list, of(m))
+	}
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+// use reads what a VMM process has for itself; false for one without a guest.
+func use(pid string) (m memoryUse, ok bool) {
+	b, _ := os.ReadFile("/proc/" + pid + "/smaps") // it may have ended
+	ram := false
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) == 0:
+		case !strings.HasSuffix(f[0], ":"):
+			ram = strings.Contains(line, "memfd:agentrun-ram")
+			ok = ok || ram
+		case f[0] == "Anonymous:" && len(f) > 1:
+			n, _ := strconv.ParseInt(f[1], 10, 64)
+			if ram {
+				m.pages += n << 10
+			} else {
+				m.process += n << 10
+			}
+		}
+	}
+	return m, ok
 }
 
 func mb(n int64) float64 { return float64(n) / 1e6 }
 
 // firstOf forks the sandbox once, for n children.
-func (t *trial) firstOf(ctx context.Context, n int) (took times, memory []int64, err error) {
+func (t *trial) firstOf(ctx context.Context, n int) (took times, memory []memoryUse, err error) {
 	if err := errors.Join(t.touch(t.dirty), t.prepared(ctx, 1+t.shells)); err != nil {
+		return nil, nil, err
+	}
+	before, err := machines()
+	if err != nil {
 		return nil, nil, err
 	}
 	start := time.Now()
@@ -126,7 +174,7 @@ func (t *trial) firstOf(ctx context.Context, n int) (took times, memory []int64,
 		return nil, nil, err
 	}
 	defer im.Close()
-	took, memory = make(times, n), make([]int64, n)
+	took = make(times, n)
 	results := make([]error, n)
 	children := make([]*box, n)
 	var all sync.WaitGroup
@@ -150,33 +198,57 @@ func (t *trial) firstOf(ctx context.Context, n int) (took times, memory []int64,
 		return nil, nil, err
 	}
 	time.Sleep(2 * time.Second) // idle
-	for i, c := range children {
-		st, err := c.Instance.(engine.Meter).Stats(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		memory[i] = st.Memory
+	after, err := machines()
+	if err != nil {
+		return nil, nil, err
 	}
-	slices.Sort(memory)
+	for pid, m := range after {
+		if _, ok := before[pid]; !ok {
+			memory = append(memory, m)
+		}
+	}
+	if len(memory) != n {
+		return nil, nil, fmt.Errorf("there are %d processes of forks", len(memory))
+	}
 	return took, memory, nil
+}
+
+// processes are the VMM processes.
+func processes() (pids []string, err error) {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range stats {
+		b, _ := os.ReadFile(s) // it may have ended
+		_, rest, _ := strings.Cut(string(b), ") ")
+		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(os.Getpid()) {
+			pids = append(pids, filepath.Base(filepath.Dir(s)))
+		}
+	}
+	return pids, nil
+}
+
+// machines are those of them that have a guest.
+func machines() (map[string]memoryUse, error) {
+	pids, err := processes()
+	found := make(map[string]memoryUse)
+	for _, pid := range pids {
+		if m, ok := use(pid); ok {
+			found[pid] = m
+		}
+	}
+	return found, err
 }
 
 // prepared waits until so many VMM processes are there: shells are made in the background.
 func (t *trial) prepared(ctx context.Context, n int) error {
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
-		stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	for end := time.Now().Add(10 * time.Minute); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		pids, err := processes()
 		if err != nil {
 			return err
 		}
-		here := 0
-		for _, s := range stats {
-			b, _ := os.ReadFile(s) // it may have ended
-			_, rest, _ := strings.Cut(string(b), ") ")
-			if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(os.Getpid()) {
-				here++
-			}
-		}
-		if here >= n {
+		if len(pids) >= n {
 			return nil
 		}
 	}

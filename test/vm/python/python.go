@@ -15,7 +15,7 @@ state = {"ticks": 0, "rng": np.random.default_rng(7)}
 def tick():
     while True:
         state["ticks"] += 1
-        time.sleep(0.01)
+        time.sleep(%g)
 threading.Thread(target=tick, daemon=True).start()
 held = np.arange(%d << 17, dtype=np.int64)
 print("ready", np.mean([1, 2, 3, 4, 5]), flush=True)
