@@ -14,7 +14,6 @@ import (
 	"agentrun.dev/errs"
 	"agentrun.dev/fusefs"
 	"agentrun.dev/vfs/memfs"
-	"agentrun.dev/vmm/jail"
 	"agentrun.dev/vmm/snapshot"
 )
 
@@ -55,10 +54,7 @@ func captured(t *testing.T, e *Engine) (*Image, []byte) {
 	im := &Image{e: e, shells: s, token: "token", nature: nature{env: []string{"A=1"}, hostname: "one"}}
 	im.volumes[2] = saved{"/v", state}
 	t.Cleanup(func() { im.Close() })
-	if im.snapshot, err = p.Capture(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if im.machine, err = jail.NewImage(im.snapshot); err != nil {
+	if im.machine, err = p.CaptureImage(ctx); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
