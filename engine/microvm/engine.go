@@ -278,7 +278,7 @@ func (e *Engine) Close() error {
 		wg.Go(func() { in.end(errs.Msg(errs.Unavailable, "microvm", in.id, "the engine is closed")) })
 	}
 	wg.Wait()
-	err := e.bases.close()
+	err := errors.Join(e.bases.close(), e.shells.close())
 	if e.o.Users != nil {
 		err = errors.Join(err, e.o.Users.Close())
 	}

@@ -213,3 +213,22 @@ func (s *short) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+// TestCloseWithImages: an engine that ends leaves no process, whatever images somebody still has, and starts none.
+func TestCloseWithImages(t *testing.T) {
+	e := host(t, 0xeb, 0xfe)
+	before := vmmProcesses(t)
+	im, good := captured(t, e)
+	if err := loadAndStart(t, e, good); !errs.Is(err, errs.Unavailable) { // it has no agent
+		t.Errorf("a machine without an agent: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := vmmProcesses(t); n != before {
+		t.Errorf("%d processes became %d", before, n)
+	}
+	if _, err := im.Start(t.Context(), engine.Identity{ID: "late"}, []engine.Volume{{Path: "/v", FS: memfs.New(memfs.Options{})}}); !errs.Is(err, errs.Unavailable) {
+		t.Errorf("after the end: %v", err)
+	}
+}

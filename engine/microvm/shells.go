@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 
 	"agentrun.dev/errs"
@@ -86,9 +88,26 @@ func (s *shells) release() error {
 	return errors.Join(s.pool.Close(), s.disk.Close())
 }
 
+// close ends those that wait, also of kinds that images still hold; none are started any more.
+func (a *allShells) close() error {
+	a.mu.Lock()
+	all := slices.Collect(maps.Values(a.kind))
+	a.mu.Unlock()
+	var err error
+	for _, s := range all {
+		if s.first.Do(func() {}); s.pool != nil {
+			err = errors.Join(err, s.pool.Close())
+		}
+	}
+	return err
+}
+
 // take returns a shell: one that waits, or one that is started now.
 func (s *shells) take(ctx context.Context) (*jail.Process, error) {
 	s.first.Do(func() { s.pool = jail.NewPool(max(s.e.o.Shells, 0), s.start) })
+	if s.pool == nil {
+		return nil, errs.Msg(errs.Unavailable, "microvm", "", "the engine is closed")
+	}
 	return s.pool.Get(ctx)
 }
 

@@ -102,7 +102,12 @@ func mapped(text string, first, count int) bool {
 }
 
 // Close gives up what holds the users; no process that has one may be there any more.
-func (u *Users) Close() error { return u.lock.Close() }
+func (u *Users) Close() error {
+	if err := u.lock.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}
 
 // InUse is how many processes have one.
 func (u *Users) InUse() int {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,17 @@ func newEngine(t testing.TB) *microvm.Engine {
 		}
 		if left, err := filepath.Glob("/sys/fs/cgroup/agentrun-vms/vm-*"); err != nil || len(left) != 0 || users.InUse() != 0 {
 			t.Errorf("at the end there are %v, %v, and %d users", left, err, users.InUse())
+			for _, dir := range left {
+				procs, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+				events, _ := os.ReadFile(filepath.Join(dir, "cgroup.events"))
+				t.Logf("%s: processes %q, %s", dir, procs, events)
+				for pid := range strings.FieldsSeq(string(procs)) {
+					status, _ := os.ReadFile("/proc/" + pid + "/status")
+					stack, _ := os.ReadFile("/proc/" + pid + "/stack")
+					t.Logf("%s\n%s", status, stack)
+				}
+			}
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
 		}
 	})
 	return e
