@@ -252,7 +252,7 @@ func (g *group) events() string {
 	case count["oom_kill"] == "" || count["oom_kill"] == "0":
 		return ""
 	case count["oom"] == "0":
-		return "; the kernel killed it since the host had run out of memory"
+		return "; it was killed since the host, or what all VMs may have of it, had run out of memory"
 	}
 	return "; it had reached the limit of its memory"
 }

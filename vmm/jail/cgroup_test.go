@@ -63,7 +63,6 @@ func TestGroups(t *testing.T) {
 		t.Error("nobody is in the group")
 	}
 	must(t, p.Boot(limit(t), kernel(t), nil, ""))
-	must(t, os.WriteFile(filepath.Join(dir, "memory.max"), []byte("max"), 0)) // of all together
 	s, err := p.Capture(limit(t))
 	must(t, err)
 	if n, err := strconv.Atoi(read("memory.max")); err != nil || n < 301989888 {
@@ -92,6 +91,16 @@ func TestGroups(t *testing.T) {
 	err = p.Boot(limit(t), f, nil, "")
 	if !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "limit of its memory") {
 		t.Errorf("a process that wants too much: %v", err)
+	}
+	must(t, p.Close())
+
+	// A group of all of them without memory is what a host without is.
+	o.Limits.Memory = 0
+	p = start(t, o)
+	must(t, os.WriteFile(filepath.Join(dir, "memory.max"), []byte("25165824"), 0))
+	err = p.Boot(limit(t), f, nil, "")
+	if !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "had run out of memory") {
+		t.Errorf("a process on a host without memory: %v", err)
 	}
 	must(t, p.Close())
 }
