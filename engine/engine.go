@@ -235,6 +235,6 @@ type Attacher interface {
 // Running is a command that Exec started, here or in the instance that the image is of.
 type Running struct {
 	Pid  int
-	Args []string
+	Args []string // the first 2 KiB of them at least
 	TTY  bool
 }

@@ -366,6 +366,26 @@ func TestAttach(t *testing.T) {
 	}
 }
 
+// TestRunningArgs: commands are told with enough of their arguments to know them by, empty ones among them, however many there are.
+func TestRunningArgs(t *testing.T) {
+	c := start(t, agent.Options{}).dial(t)
+	mark := strings.Repeat("\xff", 500)
+	for i := range 9 {
+		if _, err := c.Exec(within(t), guest.Cmd{Args: []string{"sh", "-c", "exec sleep 1000", mark, fmt.Sprint(i), "", strings.Repeat("\xff", 4000)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := c.Running(within(t))
+	if err != nil || len(list) != 9 {
+		t.Fatalf("running: %d, %v", len(list), err)
+	}
+	for i, r := range list {
+		if a := wire.Strings(r.Args); len(a) != 7 || a[3] != mark || a[4] != fmt.Sprint(i) || a[5] != "" || len(a[6]) < 1000 {
+			t.Errorf("%d: %q", i, a)
+		}
+	}
+}
+
 // TestAttachAfterEnd: the newest MiB of a command that has ended while nobody was there, and its status.
 func TestAttachAfterEnd(t *testing.T) {
 	h := start(t, agent.Options{})

@@ -356,25 +356,33 @@ func (a *Agent) resize(pid int, size wire.Size) error {
 	return setSize(c.master, size)
 }
 
-// list tells of the commands that run, a hundred at a time.
+// Of a command's arguments this much is told, each of them counting one more than its bytes; JSON makes up to seven of each. So a message has
+// room for a few commands.
+const (
+	maxListedArgs = 2048
+	listedAtOnce  = 4
+)
+
+// list tells of the commands that run.
 func (a *Agent) list(s *wire.Stream) error {
 	a.mu.Lock()
 	all := make([]wire.Command, 0, len(a.commands))
 	for _, c := range a.commands {
 		one := wire.Command{Pid: c.pid, TTY: c.tty}
-		room := 64 // bytes of arguments that are told, of which JSON makes up to six each
+		room := maxListedArgs
 		for _, arg := range c.args {
-			if arg = arg[:min(len(arg), room)]; arg == "" {
+			if room < 1 {
 				break
 			}
+			arg = arg[:min(len(arg), room-1)]
 			one.Args = append(one.Args, wire.Text(arg))
-			room -= len(arg)
+			room -= len(arg) + 1
 		}
 		all = append(all, one)
 	}
 	a.mu.Unlock()
 	slices.SortFunc(all, func(x, y wire.Command) int { return x.Pid - y.Pid })
-	for part := range slices.Chunk(all, 100) {
+	for part := range slices.Chunk(all, listedAtOnce) {
 		if err := s.Message(wire.Running{Commands: part}); err != nil {
 			return err
 		}

@@ -96,7 +96,7 @@ type Running struct {
 // Command is one that Exec started.
 type Command struct {
 	Pid  int    `json:"pid"`
-	Args []Text `json:"args"` // the first 64 bytes of them, or so
+	Args []Text `json:"args"` // the first 2 KiB of them, or so
 	TTY  bool   `json:"tty,omitempty"`
 }
 
