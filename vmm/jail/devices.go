@@ -17,6 +17,7 @@ import (
 	"agentrun.dev/vmm/virtio/fs"
 	"agentrun.dev/vmm/virtio/fs/forward"
 	vnet "agentrun.dev/vmm/virtio/net"
+	"agentrun.dev/vmm/virtio/rate"
 	"agentrun.dev/vmm/virtio/rng"
 	"agentrun.dev/vmm/virtio/vsock"
 )
@@ -44,6 +45,7 @@ type Disk struct {
 	// Overlay is the size in bytes of a copy-on-write disk over File, which may be nil then: all zeros. What the guest writes
 	// is held in memory, and is a part of the VM's snapshots. At most MaxOverlays disks of a VM are such.
 	Overlay uint64
+	Rate    rate.Limit // of requests and their bytes
 }
 
 // Card is a network card on a tap (see net.NewTap), on one end of a pair of sockets that keeps the bounds of packets, or, with
@@ -51,6 +53,8 @@ type Disk struct {
 type Card struct {
 	File *os.File
 	MAC  net.HardwareAddr
+	// In and Out bound what the guest receives and sends.
+	In, Out rate.Limit
 }
 
 // What is told of the devices beside their descriptors.
@@ -58,7 +62,7 @@ type deviceSetup struct {
 	CID     uint32      `json:",omitempty"`
 	Disks   []diskSetup `json:",omitempty"`
 	Shares  []string    `json:",omitempty"`
-	Cards   []string    `json:",omitempty"` // addresses
+	Cards   []cardSetup `json:",omitempty"`
 	RNG     bool        `json:",omitempty"`
 	Balloon bool        `json:",omitempty"`
 }
@@ -68,6 +72,12 @@ type diskSetup struct {
 	Serial   string
 	ReadOnly bool
 	Overlay  uint64
+	Rate     rate.Limit
+}
+
+type cardSetup struct {
+	MAC     string
+	In, Out rate.Limit
 }
 
 // check finds what couldn't be made.
@@ -139,7 +149,7 @@ func (d *Devices) describe() (s *deviceSetup, fds []int, ours ends, err error) {
 	}()
 	s = &deviceSetup{CID: d.CID, Shares: d.Shares, RNG: d.RNG, Balloon: d.Balloon}
 	for _, k := range d.Disks {
-		s.Disks = append(s.Disks, diskSetup{File: k.File != nil, Serial: k.Serial, ReadOnly: k.ReadOnly, Overlay: k.Overlay})
+		s.Disks = append(s.Disks, diskSetup{File: k.File != nil, Serial: k.Serial, ReadOnly: k.ReadOnly, Overlay: k.Overlay, Rate: k.Rate})
 		if k.File != nil {
 			if fds, err = appendDup(fds, k.File); err != nil {
 				return nil, fds, ours, err
@@ -154,7 +164,7 @@ func (d *Devices) describe() (s *deviceSetup, fds []int, ours ends, err error) {
 		ours.shares, fds = append(ours.shares, end), append(fds, theirs)
 	}
 	for _, c := range d.Cards {
-		s.Cards = append(s.Cards, c.MAC.String())
+		s.Cards = append(s.Cards, cardSetup{MAC: c.MAC.String(), In: c.In, Out: c.Out})
 		var end net.Conn
 		if c.File != nil {
 			fds, err = appendDup(fds, c.File)
@@ -268,7 +278,7 @@ func attach(v *vmm.VM, s *deviceSetup, fds []int) (_ *devices, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := put(block.New(disk, block.Options{Serial: k.Serial}), nil); err != nil {
+		if err := put(block.New(disk, block.Options{Serial: k.Serial, Rate: k.Rate}), nil); err != nil {
 			return nil, err
 		}
 	}
@@ -286,12 +296,12 @@ func attach(v *vmm.VM, s *deviceSetup, fds []int) (_ *devices, err error) {
 			return nil, err
 		}
 	}
-	for _, address := range s.Cards {
+	for _, k := range s.Cards {
 		fd, err := next()
 		if err != nil {
 			return nil, err
 		}
-		c, err := card(address, fd)
+		c, err := card(k, fd)
 		if err := put(c, err); err != nil {
 			return nil, err
 		}
@@ -339,8 +349,8 @@ func memfd() (*os.File, error) {
 }
 
 // card makes a network card on a tap or a socket.
-func card(address string, fd int) (*vnet.Device, error) {
-	mac, err := net.ParseMAC(address)
+func card(k cardSetup, fd int) (*vnet.Device, error) {
+	mac, err := net.ParseMAC(k.MAC)
 	var st unix.Stat_t
 	if err == nil {
 		err = unix.Fstat(fd, &st)
@@ -352,15 +362,15 @@ func card(address string, fd int) (*vnet.Device, error) {
 		unix.Close(fd)
 		return nil, errs.New(errs.Invalid, "vmm process", "card", err)
 	}
-	f := os.NewFile(uintptr(fd), "card")
+	f, o := os.NewFile(uintptr(fd), "card"), vnet.Options{MAC: mac, In: k.In, Out: k.Out}
 	if st.Mode&unix.S_IFMT == unix.S_IFSOCK {
-		return vnet.New(f, vnet.Options{MAC: mac})
+		return vnet.New(f, o)
 	}
 	tap, err := vnet.NewTap(f)
 	if err != nil {
 		return nil, err
 	}
-	return vnet.New(tap, vnet.Options{MAC: mac})
+	return vnet.New(tap, o)
 }
 
 // seal takes what the overlays of a paused VM hold into a snapshot.

@@ -15,6 +15,7 @@ import (
 
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm/virtio"
+	"agentrun.dev/vmm/virtio/rate"
 )
 
 // Sector is the unit of addresses and sizes, in bytes.
@@ -59,6 +60,8 @@ const (
 type Options struct {
 	// Serial is what the guest sees as the disk's serial number (/sys/block/*/serial); at most 20 bytes count.
 	Serial string
+	// Rate bounds requests and the bytes that they read, write, zero or discard. A restored device begins with full buckets.
+	Rate rate.Limit
 }
 
 // Disk is what a device stores in. The device asks for whole sectors within Size only, one request at a time.
@@ -86,6 +89,7 @@ type Stats struct {
 // Device is a block device.
 type Device struct {
 	disk   Disk
+	rate   *rate.Limiter
 	serial [20]byte
 	size   int64 // whole sectors, in bytes
 	config []byte
@@ -106,7 +110,7 @@ const (
 
 // New returns a device of a disk, which it closes.
 func New(disk Disk, o Options) *Device {
-	d := &Device{disk: disk, size: disk.Size() &^ (Sector - 1)}
+	d := &Device{disk: disk, size: disk.Size() &^ (Sector - 1), rate: rate.New(o.Rate)}
 	copy(d.serial[:], o.Serial)
 	c := make([]byte, 60)
 	binary.LittleEndian.PutUint64(c, uint64(d.size/Sector))
@@ -190,8 +194,11 @@ func (d *Device) Err() error {
 var errUnsupported = errors.New("unsupported request")
 
 // Handle serves requests.
-func (d *Device) Handle(_ context.Context, q *virtio.Queue) error {
+func (d *Device) Handle(ctx context.Context, q *virtio.Queue) error {
 	for {
+		if !d.rate.Wait(ctx, q.Signal) {
+			return nil // it comes again after the pause
+		}
 		c, err := q.Pop()
 		if c == nil || err != nil {
 			return err
@@ -202,6 +209,7 @@ func (d *Device) Handle(_ context.Context, q *virtio.Queue) error {
 			c.Done(0)
 			return errs.Msg(errs.Invalid, "virtio", "block", "a request without a header or a place for its status")
 		}
+		d.rate.Charge(c.In.Len() + c.Out.Len())
 		n, err := d.request(binary.LittleEndian.Uint32(header[:]), binary.LittleEndian.Uint64(header[8:]), c)
 		switch {
 		case err == nil:
@@ -300,6 +308,7 @@ func (d *Device) ranges(kind uint32, c *virtio.Chain) error {
 		}
 	}
 	for r := range chunks(list, entry) {
+		d.rate.Charge(int(binary.LittleEndian.Uint32(r[8:])) * Sector)
 		off, length := int64(binary.LittleEndian.Uint64(r))*Sector, int64(binary.LittleEndian.Uint32(r[8:]))*Sector
 		do := d.disk.Discard
 		if kind == typeWriteZeroes {

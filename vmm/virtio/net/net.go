@@ -21,6 +21,7 @@ import (
 
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm/virtio"
+	"agentrun.dev/vmm/virtio/rate"
 )
 
 // Feature bits (5.1.3).
@@ -60,6 +61,9 @@ type Options struct {
 	MAC net.HardwareAddr
 	// MTU is the largest packet, without the Ethernet header; 0 leaves it to the guest. From 68 to 65535.
 	MTU int
+	// In bounds what the guest receives, Out what it sends, in frames and their bytes. What is too much waits, as it does where a
+	// wire is slow. A restored device begins with full buckets.
+	In, Out rate.Limit
 }
 
 // Stats counts frames.
@@ -73,6 +77,7 @@ type Stats struct {
 type Device struct {
 	conn   io.ReadWriteCloser
 	off    Offloader
+	limits [2]*rate.Limiter // by queue
 	config [12]byte
 	mtu    bool
 
@@ -106,7 +111,8 @@ func New(conn io.ReadWriteCloser, o Options) (*Device, error) {
 	if o.MTU != 0 && (o.MTU < 68 || o.MTU > 65535) {
 		return nil, errs.Msg(errs.Invalid, "net", "MTU", "it must be from 68 to 65535")
 	}
-	d := &Device{conn: conn, mtu: o.MTU != 0, frames: make(chan []byte, waiting), done: make(chan struct{}), tx: make([]byte, headerSize+maxFrame)}
+	d := &Device{conn: conn, mtu: o.MTU != 0, frames: make(chan []byte, waiting), done: make(chan struct{}), tx: make([]byte, headerSize+maxFrame),
+		limits: [2]*rate.Limiter{queueRx: rate.New(o.In), queueTx: rate.New(o.Out)}}
 	d.off, _ = conn.(Offloader)
 	copy(d.config[:], o.MAC)
 	d.config[6] = 1 // the link is up
@@ -233,6 +239,9 @@ func (d *Device) Handle(ctx context.Context, q *virtio.Queue) error {
 		return d.send(ctx, q)
 	}
 	for {
+		if !d.limits[queueRx].Wait(ctx, q.Signal) {
+			return nil
+		}
 		frame := d.held
 		d.held = nil
 		if frame == nil {
@@ -250,6 +259,7 @@ func (d *Device) Handle(ctx context.Context, q *virtio.Queue) error {
 			d.held = frame
 			return nil
 		}
+		d.limits[queueRx].Charge(len(frame) - headerSize)
 	}
 }
 
@@ -318,12 +328,16 @@ func (d *Device) send(ctx context.Context, q *virtio.Queue) error {
 		}()
 	}
 	for {
+		if !d.limits[queueTx].Wait(ctx, q.Signal) {
+			return nil
+		}
 		c, err := q.Pop()
 		if c == nil || err != nil {
 			return err
 		}
 		n := c.In.Read(d.tx)
 		frame := d.tx[:n]
+		d.limits[queueTx].Charge(max(n-headerSize, 0))
 		switch {
 		case n < headerSize:
 			c.Done(0)
