@@ -38,8 +38,7 @@ type Program struct {
 	Env   []string          // NAME=VALUE, beside PATH, HOME and TMPDIR
 	Files map[string]string // path in the bench → file of this machine
 	Disks []string          // files of this machine that the bench reads as /dev/vda, /dev/vdb…
-	// Memory is in MiB, 2048 unless told. CPUs is 1 unless told: with two, one run in five of nested guests ends in a reset, a
-	// triple fault or never, as QEMU's emulation isn't always right there; with one none did, and none was slower.
+	// Memory is in MiB, 2048 unless told. CPUs is 1 unless told: more take turns on the one processor that QEMU is bound to.
 	Memory, CPUs int
 	// Ports of the bench that this machine reaches, at Bench.Addr. The bench's own address is 10.0.2.15; it reaches nothing outside.
 	Ports []int
@@ -88,14 +87,8 @@ func Build(t testing.TB, pkg string, tests bool) string {
 // may not have given to QEMU in time: no_timer_check.
 const benchCmdline = "console=ttyS0 panic=-1 loglevel=5 random.trust_cpu=on no_timer_check"
 
-// attempts is how often a bench is started whose emulated machine resets itself.
-const attempts = 3
-
 // Run starts a bench, runs a program in it and waits for its end. A bench that fails fails the test, with the console's end; the
 // program's own failure is the caller's to judge.
-//
-// Now and then the emulated machine resets itself while it runs a guest, without a word of its kernel's: two processors with nested
-// virtualization are more than QEMU's emulation always gets right. No program can do that, so it is run again, and the test's log says so.
 func Run(t testing.TB, p Program) *Result {
 	t.Helper()
 	dir := t.TempDir()
@@ -103,24 +96,18 @@ func Run(t testing.TB, p Program) *Result {
 	if err := p.archive(t, archive); err != nil {
 		t.Fatal(err)
 	}
-	for n := 1; ; n++ {
-		r, err := p.attempt(t, archive, dir)
-		if err == nil {
-			return r
-		}
-		if errors.Is(err, errReset) && !bytes.Contains(r.Console, []byte("Kernel panic")) && n < attempts {
-			t.Logf("BENCH RESET, attempt %d of %d: %v", n, attempts, err)
-			continue
-		}
+	r, err := p.run(t, archive, dir)
+	if err != nil {
 		t.Fatalf("bench: %v\nconsole:\n%s\noutput:\n%s", err, tail(r.Console), tail(r.Output))
 	}
+	return r
 }
 
 // errReset is the end of an emulated machine that nobody has turned off.
 var errReset = errors.New("it ended without the program's exit status")
 
-// attempt runs the program in one bench.
-func (p *Program) attempt(t testing.TB, archive, dir string) (*Result, error) {
+// run runs the program in one bench.
+func (p *Program) run(t testing.TB, archive, dir string) (*Result, error) {
 	t.Helper()
 	b, err := p.start(t, archive, dir)
 	if err != nil {
