@@ -170,7 +170,7 @@ func (e *Engine) kind(ctx context.Context, s *engine.Spec) (kind, *root, error) 
 			return kind{}, nil, err
 		}
 	}
-	k := kind{Memory: e.o.Memory, VCPUs: cmp.Or(s.Limits.VCPUs, e.o.VCPUs)}
+	k := kind{Memory: e.o.Memory, VCPUs: cmp.Or(s.Limits.VCPUs, e.o.VCPUs), Balloon: true}
 	if s.Limits.Memory > 0 {
 		k.Memory = roundMemory(uint64(s.Limits.Memory))
 	}
@@ -190,6 +190,8 @@ type kind struct {
 	Digest string `json:"digest"` // of the image that the root is made of
 	Memory uint64 `json:"memory"` // bytes
 	VCPUs  int    `json:"vcpus"`
+	// Balloon: they have the device. Images that were saved before there was one don't.
+	Balloon bool `json:"balloon,omitempty"`
 }
 
 func (k kind) check(op, id string) error {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +19,9 @@ import (
 
 // modules are what a stock kernel needs for our devices, and for the root.
 var modules = []string{"virtio_mmio", "vmw_vsock_virtio_transport", "virtio_rng", "virtio_blk", "virtio_net", "virtiofs", "erofs", "overlay"}
+
+// optional are those that a kernel may lack: a guest without virtio_balloon keeps the memory that it has once used.
+var optional = []string{"virtio_balloon"}
 
 // cmdline is the kernel's: a panic is a reset, which ends the machine; the agent gives entropy besides the CPU's.
 const cmdline = "console=ttyS0 panic=-1 quiet random.trust_cpu=on"
@@ -68,9 +72,12 @@ func findModules(dir string) ([]initramfs.Module, error) {
 		return nil, nil
 	}
 	builtin := readBuiltin(dir)
-	var names []string
-	for _, name := range modules {
-		if !builtin[name] {
+	missing := func(names []string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return builtin[name] })
+	}
+	names := missing(modules)
+	for _, name := range missing(optional) {
+		if _, err := initramfs.Modules(dir, name); err == nil {
 			names = append(names, name)
 		}
 	}

@@ -114,7 +114,8 @@ func (s *shells) take(ctx context.Context) (*jail.Process, error) {
 // start starts one.
 func (s *shells) start(ctx context.Context) (*jail.Process, error) {
 	o := s.e.o
-	d := jail.Devices{CID: guestCID, Disks: []jail.Disk{{File: s.disk, Serial: "root", ReadOnly: true}}, RNG: true, Cards: []jail.Card{{MAC: baseMAC}}}
+	d := jail.Devices{CID: guestCID, Disks: []jail.Disk{{File: s.disk, Serial: "root", ReadOnly: true}}, RNG: true, Cards: []jail.Card{{MAC: baseMAC}},
+		Balloon: s.kind.Balloon}
 	for i := range Slots {
 		d.Shares = append(d.Shares, tag(i))
 	}

@@ -16,7 +16,7 @@ import (
 func TestDevices(t *testing.T) {
 	t.Parallel()
 	archive := guestArchive(t, machine.Config{Hostname: "parent", User: "user", Dir: "/workspace", Lower: []wire.Mount{{Type: "erofs", Source: "/dev/vda"}}},
-		"virtio_mmio", "vmw_vsock_virtio_transport", "virtio_rng", "virtio_blk", "virtio_console", "virtio_net", "virtiofs", "erofs", "overlay")
+		"virtio_mmio", "vmw_vsock_virtio_transport", "virtio_rng", "virtio_blk", "virtio_console", "virtio_net", "virtiofs", "virtio_balloon", "erofs", "overlay")
 	r := Run(t, Program{
 		Path:    Build(t, "agentrun.dev/test/vm/devices", false),
 		Files:   map[string]string{"/kernel": harness.Tool(t, "kernel-cloud"), "/initrd": archive, "/disk": rootImage(t)},

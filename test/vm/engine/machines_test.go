@@ -20,6 +20,7 @@ import (
 	"agentrun.dev/errs"
 	"agentrun.dev/vfs"
 	"agentrun.dev/vfs/memfs"
+	"agentrun.dev/volume"
 )
 
 // sh runs a script in an instance and returns what it writes.
@@ -80,6 +81,7 @@ func TestMachines(t *testing.T) {
 	t.Run("volumes come and go", func(t *testing.T) { testMounts(t, e) })
 	t.Run("files from outside", func(t *testing.T) { testFiles(t, e) })
 	t.Run("what nobody serves", func(t *testing.T) { testUnserved(t, e) })
+	t.Run("memory that isn't needed any more", func(t *testing.T) { testFreed(t, e) })
 	t.Run("limits", func(t *testing.T) { testLimits(t, e) })
 	t.Run("a machine that ends", func(t *testing.T) { testEnd(t, e) })
 	t.Run("forks that fail leave nothing", func(t *testing.T) { testFailedForks(t, e) })
@@ -206,6 +208,58 @@ func testFiles(t *testing.T, e *microvm.Engine) {
 	defer f.Close()
 	if b, err := io.ReadAll(f); err != nil || string(b) != "inside\n" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// memory waits until a machine has as much of its own as it should.
+func memory(t *testing.T, in engine.Instance, what string, ok func(int64) bool) int64 {
+	t.Helper()
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		st, err := in.(engine.Meter).Stats(t.Context())
+		if err == nil && ok(st.Memory) {
+			return st.Memory
+		}
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("%s: the machine has %.1f MB, %v", what, float64(st.Memory)/1e6, err)
+		}
+	}
+}
+
+// testFreed: a process of 64 MiB ends, and the host has them again; a fork, and what else there was, are as they should be.
+func testFreed(t *testing.T, e *microvm.Engine) {
+	const big = 64 << 20
+	in, ctx := boot(t, e, engine.Spec{Identity: id("freed")}), t.Context()
+	sum := sh(t, in, "dd if=/dev/urandom of=/tmp/keep bs=64k count=64 2>/dev/null; md5sum </tmp/keep; mkfifo /tmp/pipe")
+	before := memory(t, in, "at first", func(int64) bool { return true })
+	// dd reads all of it before it writes, and there it waits until the other end is closed.
+	p, err := in.Exec(ctx, engine.Cmd{Args: []string{"sh", "-c", "(exec 3</tmp/pipe; until [ -e /tmp/go ]; do sleep 0.1; done) & exec dd if=/dev/zero of=/tmp/pipe bs=64M count=1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := memory(t, in, "with a large process", func(n int64) bool { return n > big })
+	sh(t, in, "touch /tmp/go")
+	if _, err := p.Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	after := memory(t, in, "after a large process", func(n int64) bool { return n < before+big/4 })
+	fmt.Printf("engine: a machine of %.1f MB has %.1f MB with a process of 67.1 MB, and %.1f MB after it\n", float64(before)/1e6, float64(most)/1e6, float64(after)/1e6)
+	set, err := volume.Open(ctx, volume.Options{Owner: "freed", UID: 1000, GID: 1000}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kids, err := engine.Fork(ctx, in, set, []engine.Identity{id("freed-child")}, engine.FreezeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kids[0].End(ctx)
+	for _, in := range []engine.Instance{in, kids[0].Instance} {
+		if got := sh(t, in, "md5sum </tmp/keep"); got != sum {
+			t.Errorf("%s: what was kept is %q, and was %q", in.ID(), got, sum)
+		}
+		// The memory is used again, and nothing is in it that wasn't put there.
+		if got := sh(t, in, "dd if=/dev/zero bs=32M count=1 2>/dev/null | tr -d '\\0' | wc -c"); strings.TrimSpace(got) != "0" {
+			t.Errorf("%s: %q", in.ID(), got)
+		}
 	}
 }
 
