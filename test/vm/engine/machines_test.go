@@ -214,7 +214,7 @@ func testFiles(t *testing.T, e *microvm.Engine) {
 // memory waits until a machine has as much of its own as it should.
 func memory(t *testing.T, in engine.Instance, what string, ok func(int64) bool) int64 {
 	t.Helper()
-	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(250 * time.Millisecond) {
 		st, err := in.(engine.Meter).Stats(t.Context())
 		if err == nil && ok(st.Memory) {
 			return st.Memory
@@ -257,7 +257,7 @@ func testFreed(t *testing.T, e *microvm.Engine) {
 			t.Errorf("%s: what was kept is %q, and was %q", in.ID(), got, sum)
 		}
 		// The memory is used again, and nothing is in it that wasn't put there.
-		if got := sh(t, in, "dd if=/dev/zero bs=32M count=1 2>/dev/null | tr -d '\\0' | wc -c"); strings.TrimSpace(got) != "0" {
+		if got := sh(t, in, "dd if=/dev/zero bs=16M count=1 2>/dev/null | tr -d '\\0' | wc -c"); strings.TrimSpace(got) != "0" {
 			t.Errorf("%s: %q", in.ID(), got)
 		}
 	}
