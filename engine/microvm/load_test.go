@@ -96,7 +96,7 @@ func loadAndStart(t *testing.T, e *Engine, b []byte) error {
 // TestLoadBroken: what was saved and isn't what it was any more, or is for another host, is refused with its reason, and nothing runs.
 func TestLoadBroken(t *testing.T) {
 	e := host(t, 0xeb, 0xfe)
-	e.o.Shells = -1 // none waits, so that they can be counted
+	e.o.Shells, e.o.Patience = -1, time.Minute // none waits, so that they can be counted
 	_, good := captured(t, e)
 	if im, err := e.Load(t.Context(), bytes.NewReader(good)); err != nil {
 		t.Fatalf("what is whole: %v", err)
@@ -180,6 +180,7 @@ func TestLoadBroken(t *testing.T) {
 // TestNoKernel: what isn't a kernel is said to be none.
 func TestNoKernel(t *testing.T) {
 	e := host(t, 0xeb, 0xfe)
+	e.o.Patience = time.Minute
 	for name, b := range map[string][]byte{"text": bytes.Repeat([]byte("not a kernel\n"), 1000), "nothing": nil, "a short one": []byte("\x7fELF\x02\x01\x01")} {
 		if err := os.WriteFile(e.o.Kernel, b, 0o644); err != nil {
 			t.Fatal(err)
@@ -218,9 +219,13 @@ func (s *short) Write(b []byte) (int, error) {
 func TestCloseWithImages(t *testing.T) {
 	e := host(t, 0xeb, 0xfe)
 	before := vmmProcesses(t)
-	im, good := captured(t, e)
-	if err := loadAndStart(t, e, good); !errs.Is(err, errs.Unavailable) { // it has no agent
-		t.Errorf("a machine without an agent: %v", err)
+	im, _ := captured(t, e)
+	p, err := im.shells.take(t.Context()) // others wait from now on
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
 	}
 	if err := e.Close(); err != nil {
 		t.Error(err)

@@ -11,11 +11,11 @@ func TestJail(t *testing.T) {
 	t.Parallel()
 	r := Run(t, Program{
 		Path:    Build(t, "agentrun.dev/vmm/jail", true),
-		Args:    []string{"-test.v", "-test.timeout=8m", "-test.run=^Test(Groups|NoGroups|OwnUsers|Fork|Confined|Killed|KilledInFork|ParentKilled|NoDescriptors|NoDescriptorsInside|NoMemory|Errors|Devices|BadDevices|Attack|Pool)$"},
+		Args:    []string{"-test.v", "-test.timeout=8m", "-test.run=^Test(Groups|OwnGroups|NoGroups|OwnUsers|Fork|Confined|Killed|KilledInFork|ParentKilled|NoDescriptors|NoDescriptorsInside|NoMemory|Errors|Devices|BadDevices|Attack|Pool)$"},
 		Timeout: 9 * time.Minute,
 	})
 	t.Logf("up in %v, all in %v", r.Booted, r.Took)
-	for _, name := range []string{"Fork", "Groups", "Confined", "Pool", "Devices", "Attack", "KilledInFork", "NoDescriptors"} {
+	for _, name := range []string{"Fork", "Groups", "OwnGroups", "Confined", "Pool", "Devices", "Attack", "KilledInFork", "NoDescriptors"} {
 		if !bytes.Contains(r.Output, []byte("--- PASS: Test"+name+" ")) {
 			t.Errorf("Test%s didn't pass", name)
 		}

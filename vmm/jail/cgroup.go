@@ -60,8 +60,11 @@ func OwnGroups() (*Groups, error) {
 		leaf := filepath.Join(at, groupHost)
 		if err := os.Mkdir(leaf, 0o755); err == nil || errors.Is(err, os.ErrExist) {
 			if write(leaf, "cgroup.procs", "0") == nil {
-				enable(at) // what it can't, the groups won't have
+				if on := enable(at); !on.memory && !on.pid && !on.cpu { // others are in the way, too
+					_ = write(at, "cgroup.procs", "0")
+				}
 			}
+			_ = unix.Rmdir(leaf) // unless it is in use
 		}
 	}
 	g, err := OpenGroups(filepath.Join(at, groupAll))

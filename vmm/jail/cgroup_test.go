@@ -105,6 +105,40 @@ func TestGroups(t *testing.T) {
 	must(t, p.Close())
 }
 
+// A process whose own group is in the way goes into another, and finds its way back there.
+func TestOwnGroups(t *testing.T) {
+	_, dir := groups(t)
+	root := filepath.Dir(dir)
+	own := filepath.Join(root, "own")
+	must(t, os.Mkdir(own, 0o755))
+	enter := func(group string) {
+		t.Helper()
+		must(t, os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte("0"), 0))
+	}
+	enter(own)
+	t.Cleanup(func() {
+		enter(root)
+		for _, d := range []string{"agentrun-vms", "agentrun-host", "."} {
+			must(t, os.Remove(filepath.Join(own, d)))
+		}
+	})
+	for range 2 {
+		g, err := jail.OwnGroups()
+		must(t, err)
+		if !strings.HasSuffix(g.String(), "/own/agentrun-vms (memory: true, processes: true, processors: true)") {
+			t.Error(g)
+		}
+		b, err := os.ReadFile("/proc/self/cgroup")
+		must(t, err)
+		if !strings.Contains(string(b), "0::/own/agentrun-host\n") {
+			t.Errorf("this process is in %s", b)
+		}
+	}
+	if f := jail.ExamineGroups(); !f.OK {
+		t.Errorf("%+v", f)
+	}
+}
+
 // A place that isn't one of control groups is said to be.
 func TestNoGroups(t *testing.T) {
 	if g, err := jail.OpenGroups(filepath.Join(t.TempDir(), "groups")); !errs.Is(err, errs.Unavailable) {
