@@ -53,19 +53,11 @@ func OwnGroups() (*Groups, error) {
 	if err == nil && filepath.Base(at) == groupHost {
 		at = filepath.Dir(at) // that was done before
 	}
+	if err == nil {
+		err = delegate(at)
+	}
 	if err != nil {
 		return nil, errs.New(errs.Unavailable, "vmm process", "control groups", err).WithHint(groupsHint)
-	}
-	if on := enable(at); !on.memory || !on.pid || !on.cpu {
-		leaf := filepath.Join(at, groupHost)
-		if err := os.Mkdir(leaf, 0o755); err == nil || errors.Is(err, os.ErrExist) {
-			if write(leaf, "cgroup.procs", "0") == nil {
-				if on := enable(at); !on.memory && !on.pid && !on.cpu { // others are in the way, too
-					_ = write(at, "cgroup.procs", "0")
-				}
-			}
-			_ = unix.Rmdir(leaf) // unless it is in use
-		}
 	}
 	g, err := OpenGroups(filepath.Join(at, groupAll))
 	if err != nil {
@@ -73,6 +65,40 @@ func OwnGroups() (*Groups, error) {
 	}
 	return g, nil
 }
+
+// delegate hands the controllers of a group down. All at once: with those alone that threads of a group could compete for, its groups would be
+// such as no process can be in.
+func delegate(at string) error {
+	b, err := os.ReadFile(filepath.Join(at, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+	all := ""
+	for _, name := range controllers {
+		if slices.Contains(strings.Fields(string(b)), name) {
+			all += " +" + name
+		}
+	}
+	on := func() error { return write(at, "cgroup.subtree_control", strings.TrimSpace(all)) }
+	if err = on(); err == nil {
+		return nil
+	}
+	leaf := filepath.Join(at, groupHost)
+	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	defer unix.Rmdir(leaf) // unless it is in use
+	if err := write(leaf, "cgroup.procs", "0"); err != nil {
+		return err
+	}
+	if err = on(); err != nil { // others are in the way, too
+		_ = write(at, "cgroup.procs", "0")
+	}
+	return err
+}
+
+// controllers are those that bound a process.
+var controllers = [...]string{"memory", "pids", "cpu"}
 
 const groupsHint = "they need a hierarchy of cgroup v2 that may be written to, such as of a systemd unit with Delegate=yes"
 
@@ -119,7 +145,7 @@ func ExamineGroups() vmm.Finding {
 		return f
 	}
 	var lack []string
-	for _, name := range []string{"memory", "pids", "cpu"} {
+	for _, name := range controllers {
 		if !slices.Contains(strings.Fields(string(have)), name) {
 			lack = append(lack, name)
 		}
