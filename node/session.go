@@ -39,7 +39,7 @@ const (
 	maxAnswer      = 16 << 20 // bytes of a driver's line
 	interruptTime  = time.Second
 	sendTime       = 10 * time.Second // that a driver takes to read a request, once it may
-	beginTime      = time.Minute      // that an interpreter takes to begin
+	beginTime      = time.Minute      // that an interpreter takes to begin, or what its engine takes to freeze if that is longer; so with sendTime
 )
 
 // The drivers.
@@ -251,7 +251,7 @@ func (x *session) start(ctx context.Context) error {
 		return err
 	}
 	x.follow(p)
-	short, cancel := context.WithTimeout(ctx, beginTime)
+	short, cancel := context.WithTimeout(ctx, max(beginTime, x.s.freezeTimeout()))
 	defer cancel()
 	x.in.write([]byte(driver))
 	if _, err = x.do(short, request{begins: true}, nil, nil); err == nil {
@@ -439,7 +439,7 @@ func (x *session) do(ctx context.Context, r request, stdout, stderr io.Writer) (
 		x.s.calls.sending.RLock()
 		unread = sync.OnceFunc(x.s.calls.sending.RUnlock)
 		defer unread()
-		slow = time.After(sendTime)
+		slow = time.After(max(sendTime, x.s.freezeTimeout()))
 		if r.begins {
 			slow = nil // the context ends it
 		}
