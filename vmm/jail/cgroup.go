@@ -174,6 +174,7 @@ func OpenGroups(dir string) (*Groups, error) {
 	}
 	g := enable(dir)
 	if !g.memory && !g.pid {
+		_ = unix.Rmdir(dir) // unless somebody uses it
 		return nil, errs.Msg(errs.Unavailable, "vmm process", "control groups", dir+" has no controllers of memory and processes")
 	}
 	g.sweep()
