@@ -193,6 +193,28 @@ func TestEngines(t *testing.T) {
 	expect(t, code(t, h, "x", "cat a; echo $x"), "init\nmarked\n")
 }
 
+// TestWakeFails: one that can't be woken sleeps on, and is woken another time.
+func TestWakeFails(t *testing.T) {
+	h, _ := newHost(t, newStore(t), node.Options{Dir: t.TempDir()})
+	if err := h.Build(ctx, node.Build{Image: "own@1", Spec: node.Spec{Volumes: []volume.Spec{{Name: "workspace", Empty: true}}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Start(ctx, node.Start{ID: "one", Epoch: 1, Image: "own@1", Claim: &node.Claim{}}); err != nil {
+		t.Fatal(err)
+	}
+	code(t, h, "one", "x=1")
+	if err := h.Hibernate(ctx, "one", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Wake(ctx, "one", 2, node.Claim{Volumes: []volume.Spec{{Name: "more", Path: "/more", Bucket: "no-such-bucket"}}}); !errs.Is(err, errs.NotFound) {
+		t.Errorf("with a volume that there isn't: %v", err)
+	}
+	if _, err := h.Wake(ctx, "one", 3, node.Claim{}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, code(t, h, "one", "echo $x"), "1\n")
+}
+
 // TestNewerFolder: what a later version wrote is refused, and stays.
 func TestNewerFolder(t *testing.T) {
 	store, dir := newStore(t), t.TempDir()

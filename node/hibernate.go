@@ -342,7 +342,7 @@ func removeFolder(dir string) error {
 }
 
 // wake starts s from its folder. The cut is left to the caller unless there is an error.
-func (n *Node) wake(ctx context.Context, s *Sandbox, dir string, claim *Claim) (cut *volume.Cut, err error) {
+func (n *Node) wake(ctx context.Context, s *Sandbox, dir string, claim *Claim) (_ *volume.Cut, err error) {
 	image, cut, err := n.loadFolder(ctx, dir, s.spec.Engine)
 	if err != nil {
 		return nil, err
