@@ -12,6 +12,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -39,6 +40,8 @@ type Options struct {
 	Now      func() time.Time
 	// BuildNetwork is what init lines of templates may connect to, as package egress has it; none: nothing.
 	BuildNetwork []string
+	// Patience bounds one request to a node, such as to wake a sandbox; 0 is two minutes.
+	Patience time.Duration
 }
 
 // Control is the service. All methods may be called concurrently.
@@ -194,11 +197,11 @@ func (c *Control) kick() {
 }
 
 // act returns a context for what was recorded and must be done now: the client's going away doesn't stop it half-way.
-func act(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
+func (c *Control) act(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(c.o.Patience, actTimeout))
 }
 
-// actTimeout bounds one request to a node.
+// actTimeout bounds one request to a node, if Options don't.
 const actTimeout = 2 * time.Minute
 
 // newID mints an id: those made later sort later.

@@ -320,7 +320,7 @@ func (c *Control) claimWarm(ctx context.Context, b *box, o *order) (again bool, 
 	activated := make(chan error, 1)
 	start := time.Now()
 	var activation time.Duration
-	actx, cancel := act(ctx)
+	actx, cancel := c.act(ctx)
 	defer cancel()
 	go func() {
 		err := p.host.Claim(actx, b.id, r.Epoch, identity)
@@ -412,7 +412,7 @@ func (c *Control) startRecord(ctx context.Context, r *record, s node.Start, also
 	if err := c.commitMounted(ctx, t, r); err != nil {
 		return nil, err
 	}
-	actx, cancel := act(ctx)
+	actx, cancel := c.act(ctx)
 	defer cancel()
 	s.ID, s.Name, s.Epoch, s.Image = r.ID, r.Name, r.Epoch, r.source()
 	running, err := c.hostStart(actx, p, s)

@@ -76,7 +76,7 @@ func (c *Control) end(ctx context.Context, b *box, reason string) error {
 // finish does what the record of an ending sandbox says.
 func (c *Control) finish(ctx context.Context, b *box) error {
 	r := b.rec.Load()
-	actx, cancel := act(ctx)
+	actx, cancel := c.act(ctx)
 	defer cancel()
 	if p, err := c.hostOf("end sandbox", r); err == nil {
 		c.measure(actx, p, b)

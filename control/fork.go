@@ -258,7 +258,7 @@ func (c *Control) forkOn(ctx context.Context, p *peer, b *box, parent *record, w
 			return nil, err
 		}
 	}
-	actx, cancel := act(ctx)
+	actx, cancel := c.act(ctx)
 	defer cancel()
 	running, err := p.host.Fork(actx, b.id, request)
 	if err == nil && len(running) != len(boxes) {

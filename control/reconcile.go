@@ -30,7 +30,7 @@ func (c *Control) compare(ctx context.Context, p *peer) error {
 			before[b] = r
 		}
 	}
-	sctx, cancel := act(ctx)
+	sctx, cancel := c.act(ctx)
 	defer cancel()
 	list, err := p.host.Status(sctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Control) endStrays(ctx context.Context, p *peer, there map[string]*node
 			continue
 		}
 		limit.do(func() {
-			ectx, cancel := act(ctx)
+			ectx, cancel := c.act(ctx)
 			defer cancel()
 			if err := p.host.End(ectx, id); err != nil && !errs.Is(err, errs.NotFound) {
 				c.o.Log.Warn("end a stray sandbox", "sandbox", id, "node", p.name, "err", err)
@@ -107,7 +107,7 @@ func (c *Control) endStrays(ctx context.Context, p *peer, there map[string]*node
 
 // settleOne reconciles one sandbox. The caller has its turn.
 func (c *Control) settleOne(ctx context.Context, p *peer, b *box) error {
-	sctx, cancel := act(ctx)
+	sctx, cancel := c.act(ctx)
 	defer cancel()
 	list, err := p.host.Status(sctx)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *Control) perform(ctx context.Context, p *peer, b *box, actions []action
 
 func (c *Control) do(ctx context.Context, p *peer, b *box, a action) error {
 	r := b.rec.Load()
-	hctx, cancel := act(ctx)
+	hctx, cancel := c.act(ctx)
 	defer cancel()
 	switch a {
 	case doStart:

@@ -253,7 +253,7 @@ func (c *Control) setNetwork(ctx context.Context, b *box) error {
 	if err != nil {
 		return err
 	}
-	actx, cancel := act(ctx)
+	actx, cancel := c.act(ctx)
 	defer cancel()
 	return p.host.SetNetwork(actx, b.id, r.Epoch, rules(r.Network))
 }

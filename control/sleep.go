@@ -70,7 +70,7 @@ func (c *Control) putToSleep(ctx context.Context, b *box, how sleeping) error {
 		b.open()
 		return err
 	}
-	actx, cancel := act(ctx)
+	actx, cancel := c.act(ctx)
 	defer cancel()
 	c.measure(actx, p, b)
 	begun := time.Now()
@@ -177,7 +177,7 @@ func (c *Control) resume(ctx context.Context, p *peer, b *box) error {
 	if err != nil {
 		return err
 	}
-	actx, cancel := act(ctx)
+	actx, cancel := c.act(ctx)
 	defer cancel()
 	running, err := p.host.Wake(actx, b.id, r.Epoch, identity)
 	if errs.Is(err, errs.NotFound) {

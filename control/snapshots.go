@@ -103,7 +103,7 @@ func (c *Control) TakeSnapshot(ctx context.Context, who *access.Caller, id strin
 	if err := c.commit(ctx, t); err != nil {
 		return nil, err
 	}
-	actx, cancel := act(ctx)
+	actx, cancel := c.act(ctx)
 	defer cancel()
 	var buckets map[string]string
 	if s.Memory {

@@ -55,7 +55,7 @@ func (c *Control) CreateVolume(ctx context.Context, who *access.Caller, in api.C
 	if err := c.addVolume(ctx, v); err != nil {
 		return nil, err
 	}
-	actx, cancel := act(ctx)
+	actx, cancel := c.act(ctx)
 	defer cancel()
 	if _, err := c.o.Store.Create(actx, v.Bucket, bucket.CreateOptions{Attributes: map[string]string{"agentrun.volume.name": in.Name}}); err != nil {
 		if derr := c.dropVolume(actx, v); derr != nil {
@@ -218,7 +218,7 @@ func (c *Control) DeleteVolume(ctx context.Context, who *access.Caller, id strin
 	if err := c.condemn(ctx, op, v, &gone); err != nil {
 		return err
 	}
-	actx, cancel := act(ctx)
+	actx, cancel := c.act(ctx)
 	defer cancel()
 	return c.dropVolume(actx, &gone)
 }

@@ -27,6 +27,7 @@ done
 
 run "1,000 forks of a VM" env AGENTRUN_VM_FORKS=1000 go test -count=1 -timeout 30m -run '^TestNothingLeaks$' ./vmm ./vmm/memory ./vmm/jail
 run "a Python in VMs, the long form" env AGENTRUN_VM_LONG=1 go test -count=1 -timeout 60m -run '^TestPython$' -v ./test/vm
+run "the service with microVMs, its restarts too" env AGENTRUN_VM_LONG=1 go test -count=1 -timeout 40m -run '^TestService$' ./test/vm
 run "the engines' suite, and what machines do besides, in the bench" go test -count=1 -timeout 40m -run '^TestEngine$' ./test/vm
 run "CPython's own tests" test/cpython/run.sh
 

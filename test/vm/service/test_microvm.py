@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from agent_run import AgentRunError, Lease, NetworkPolicy
+from agent_run import AgentRunError, Lease, NetworkPolicy, VolumeMount
 from conftest import cli, control, until
 
 FIRST, SECOND = re.findall(r"^```python\n(.*?)^```$", pathlib.Path(os.environ["SEED"]).read_text(), re.S | re.M)
@@ -152,6 +152,19 @@ def test_forks(client, box):
             f.terminate()
 
 
+def test_volume(client, pool):
+    """A volume of the service is mounted in a machine, and in the next one; a snapshot keeps what was in the others."""
+    v = client.volumes.create("vol")
+    with client.create(pool, volumes=[VolumeMount(v.id, "/data")]) as s:
+        s.exec("mkdir /data/d; echo one > /data/d/f; echo early > /workspace/early", language="shell")
+        assert s.files.read("/data/d/f") == "one\n"
+        snap = s.snapshot("snap")
+        assert "/workspace" in snap.buckets
+        s.exec("echo two >> /data/d/f; echo x > /workspace/late", language="shell")
+    with client.create(snapshot=snap, volumes=[VolumeMount(v.id, "/data")]) as s:
+        assert s.exec(["cat", "/workspace/early", "/data/d/f"]).stdout == "early\none\ntwo\n"
+        assert not s.files.exists("/workspace/late")
+
 
 def test_hibernates_when_idle(client, pool):
     with client.create(pool, lease=Lease(duration=2, extend=2)) as s:
@@ -183,3 +196,24 @@ def test_killed(client, pool, box):
             s.exec(["true"])
         assert s.info.reason.split(":")[0] in str(e.value)
         assert box.exec(["echo", "alive"]).stdout == "alive\n"
+
+
+def test_restart(client, pool):
+    """The server ends in order: machines go to sleep, and on. It is killed: they go on from what is durable."""
+    with client.create(pool) as s, client.create(pool) as sleeper:
+        s.exec("x = 1")
+        s.files.write("f", "kept")
+        sleeper.exec("x = 2")
+        sleeper.hibernate()
+        control("/down")
+        control("/up")
+        assert s.refresh().state == sleeper.refresh().state == "hibernated"
+        assert s.exec("print(x)").stdout == "1\n" and sleeper.exec("print(x)").stdout == "2\n"
+        sleeper.hibernate()
+        s.exec("echo more > g; sync g", language="shell")
+        control("/crash")
+        control("/up")
+        assert s.exec(["cat", "f", "g"]).stdout == "keptmore\n"
+        assert s.exec("print(x)").exit_code == 1
+        assert sleeper.exec("print(x)").stdout == "2\n"
+    assert control("/machines", "GET") is not None

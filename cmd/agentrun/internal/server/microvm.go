@@ -40,6 +40,14 @@ type MicroVM struct {
 // slowPatience is what guests get, instead of the engine's own, where their kernels are emulated.
 const slowPatience = 10 * time.Minute
 
+// requests is what a request to a node may take: a guest's answer, and more than that; 0 is what it takes elsewhere.
+func (c MicroVM) requests() time.Duration {
+	if c.Slow {
+		return 2 * slowPatience
+	}
+	return 0
+}
+
 // machines is the engine of microVMs of a server or node, with what it is started from.
 type machines struct {
 	engine machine

@@ -37,7 +37,8 @@ func (s *Server) openService(ctx context.Context, c *Config, keys *access.Keys) 
 		return err
 	}
 	s.control, err = control.Open(ctx, control.Options{KV: s.store.KV, Store: s.store.Store, Keys: keys, Guard: s.guard, Log: c.Log,
-		Endpoint: hostPort(s.Endpoint), S3: func() (string, string) { return s.S3Endpoint, region }, BuildNetwork: c.BuildNetwork})
+		Endpoint: hostPort(s.Endpoint), S3: func() (string, string) { return s.S3Endpoint, region }, BuildNetwork: c.BuildNetwork,
+		Patience: c.MicroVM.requests()})
 	if err == nil && !c.NoLocalNode {
 		err = s.control.Join(ctx, localNode, "", node.Local(s.node, localNode, c.Version), true)
 	}
