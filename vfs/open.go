@@ -27,6 +27,22 @@ func (ns *Namespace) Open(ctx context.Context, c Cred, cwd, path string, flags i
 	if flags&O_ACCMODE == O_ACCMODE || flags&(O_CREAT|O_DIRECTORY) == O_CREAT|O_DIRECTORY {
 		return nil, syscall.EINVAL
 	}
+	for range maxReplaced {
+		if f, err := ns.open(ctx, c, cwd, path, flags, perm); err != errReplaced {
+			return f, err
+		}
+	}
+	return nil, syscall.ENOENT
+}
+
+// errReplaced is a file that was there when its name was looked up, and not any more when it was opened: another may have that name now,
+// which never was without one.
+var errReplaced = errors.New("the file was replaced")
+
+// maxReplaced is how often a name is looked up whose file is replaced again and again.
+const maxReplaced = 100
+
+func (ns *Namespace) open(ctx context.Context, c Cred, cwd, path string, flags int, perm Mode) (File, error) {
 	w, err := ns.begin(ctx, c, cwd, path)
 	defer w.end()
 	if err != nil {
@@ -138,7 +154,11 @@ func (w *walk) open(flags int, created bool) (File, error) {
 				}
 			}
 		}
-		if f.h, err = l.m.FS.Open(w.ctx, f.ino, flags&(O_ACCMODE|O_TRUNC|O_APPEND)); err != nil {
+		f.h, err = l.m.FS.Open(w.ctx, f.ino, flags&(O_ACCMODE|O_TRUNC|O_APPEND))
+		switch {
+		case errors.Is(err, syscall.ENOENT) && !created:
+			return nil, errReplaced
+		case err != nil:
 			return nil, err
 		}
 		f.checkSetID = want&Write != 0 && w.c.UID != 0

@@ -48,6 +48,9 @@ type Options struct {
 	// Patience is how long a guest may take for one thing, such as to stand still, where the caller's context allows more; a minute when
 	// 0. The boot of a kernel may take three times as long.
 	Patience time.Duration
+	// Balloon has machines give back memory that they don't need any more. They fault it in again when they do, which takes emulated machines
+	// long: on a busy host these hardly get on.
+	Balloon bool
 	// Groups are the control groups of the VMM processes, each with its kind's limits; nil: they have none.
 	Groups *jail.Groups
 	// Users are those of which each VMM process gets one of its own; nil: a user namespace is around each. The engine closes them.
@@ -170,7 +173,7 @@ func (e *Engine) kind(ctx context.Context, s *engine.Spec) (kind, *root, error) 
 			return kind{}, nil, err
 		}
 	}
-	k := kind{Memory: e.o.Memory, VCPUs: cmp.Or(s.Limits.VCPUs, e.o.VCPUs), Balloon: true}
+	k := kind{Memory: e.o.Memory, VCPUs: cmp.Or(s.Limits.VCPUs, e.o.VCPUs), Balloon: e.o.Balloon}
 	if s.Limits.Memory > 0 {
 		k.Memory = roundMemory(uint64(s.Limits.Memory))
 	}

@@ -44,7 +44,7 @@ func newEngine(t testing.TB) *microvm.Engine {
 		t.Fatal(err)
 	}
 	groups, users := bounds(t)
-	e, err := microvm.New(microvm.Options{Groups: groups, Users: users, Kernel: bench + "kernel", Modules: bench + "modules", Agent: bench + "agent", VMM: []string{bench + "vmm"},
+	e, err := microvm.New(microvm.Options{Balloon: true, Groups: groups, Users: users, Kernel: bench + "kernel", Modules: bench + "modules", Agent: bench + "agent", VMM: []string{bench + "vmm"},
 		Images: images, Image: "tar:" + bench + "image.tar", Memory: 128 << 20, Shells: 1, Patience: 45 * time.Second,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {

@@ -204,7 +204,7 @@ func localImage(dir, ref string) (string, error) {
 // newEngine makes the engine itself.
 func (c MicroVM) newEngine(m *machines, store *image.Store, patience time.Duration, log *slog.Logger) (machine, error) {
 	o := microvm.Options{Kernel: c.Kernel, Modules: c.Modules, Agent: m.agent.Path(), VMM: []string{m.vmm.Path()}, Images: store,
-		Image: c.Image, Memory: uint64(max(0, c.Memory)), VCPUs: c.VCPUs, Patience: patience, Log: log}
+		Image: c.Image, Memory: uint64(max(0, c.Memory)), VCPUs: c.VCPUs, Patience: patience, Balloon: patience == 0, Log: log}
 	if err := c.bound(&o); err != nil {
 		return nil, err
 	}
