@@ -97,6 +97,18 @@ func running(t *testing.T, d jail.Devices) (*jail.Process, jail.Options) {
 	return p, o
 }
 
+// imageOf captures a VM, which goes on.
+func imageOf(t *testing.T, p *jail.Process) *jail.Image {
+	t.Helper()
+	s, err := p.Capture(t.Context())
+	must(t, err)
+	must(t, p.Thaw(t.Context()))
+	im, err := jail.NewImage(s)
+	must(t, err)
+	must(t, s.Close())
+	return im
+}
+
 // forkOnce forks a VM into one child, which runs, and ends it. What was begun is ended, also after an error.
 func forkOnce(ctx context.Context, p *jail.Process, o jail.Options) (err error) {
 	s, err := p.Capture(ctx)
@@ -187,12 +199,7 @@ func TestNoDescriptorsInside(t *testing.T) {
 	if failed == 0 {
 		t.Error("every capture worked")
 	}
-	s, err := p.Capture(t.Context())
-	must(t, err)
-	must(t, p.Thaw(t.Context()))
-	im, err := jail.NewImage(s)
-	must(t, err)
-	must(t, s.Close())
+	im := imageOf(t, p)
 	failed = 0
 	for n := range 12 {
 		leaves(t, p, func() {
@@ -219,12 +226,7 @@ func TestNoDescriptorsInside(t *testing.T) {
 func TestNoMemory(t *testing.T) {
 	vmmtest.Host(t)
 	p, o := running(t, jail.Devices{Disks: []jail.Disk{{Overlay: mib}}})
-	s, err := p.Capture(t.Context())
-	must(t, err)
-	must(t, p.Thaw(t.Context()))
-	im, err := jail.NewImage(s)
-	must(t, err)
-	must(t, s.Close())
+	im := imageOf(t, p)
 	leaves(t, p, func() {
 		c, err := jail.Start(t.Context(), o)
 		must(t, err)
@@ -255,12 +257,7 @@ func TestNoMemory(t *testing.T) {
 func TestKilledInFork(t *testing.T) {
 	vmmtest.Host(t)
 	p, o := running(t, jail.Devices{CID: 3, Shares: []string{"files"}, RNG: true})
-	s, err := p.Capture(t.Context())
-	must(t, err)
-	must(t, p.Thaw(t.Context()))
-	im, err := jail.NewImage(s)
-	must(t, err)
-	must(t, s.Close())
+	im := imageOf(t, p)
 	kill := func(c *jail.Process) { must(t, unix.Kill(c.PID(), unix.SIGKILL)) }
 	for name, f := range map[string]func(c *jail.Process) error{
 		"a shell":           func(c *jail.Process) error { kill(c); return c.Run(limit(t), im) },
