@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # soak.sh: what takes too long for `make test`: every fuzzer of the tree, the crash test for many rounds, hundreds of
-# sandboxes of a service, and the client tests and suites again and again against a server built with the race detector. SOAK_MINUTES (10) is for each of the three parts.
+# sandboxes of a service, and the client tests and suites again and again against a server built with the race detector. SOAK_MINUTES (10) is for each of the three parts;
+# what reads a hostile guest's bytes (the devices, the monitor's protocol, saved machines) is fuzzed for six times as long.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -18,12 +19,26 @@ run() {
 }
 
 mapfile -t fuzzers < <(go test -list '^Fuzz' ./... 2>/dev/null | awk '/^Fuzz/ { names[n++] = $1 } /^ok/ { for (i = 0; i < n; i++) print $2, names[i]; n = 0 }')
-[ ${#fuzzers[@]} -gt 0 ] || { echo "soak: go test -list finds no fuzzers" >&2; exit 1; }
-each=$((minutes * 60 / ${#fuzzers[@]}))
+# fuzz SECONDS "PACKAGE NAME"… runs these fuzzers for so long together, and each for 5 s at least.
+fuzz() {
+	local each=$(($1 / ($# - 1))) package name
+	shift
+	[ $each -gt 5 ] || each=5
+	for f in "$@"; do
+		read -r package name <<<"$f"
+		run "$package $name for $each s" go test -run '^$' -fuzz "^$name\$" -fuzztime "${each}s" "$package"
+	done
+}
+of_guests=() others=()
 for f in "${fuzzers[@]}"; do
-	read -r package name <<<"$f"
-	run "$package $name for $((each > 5 ? each : 5)) s" go test -run '^$' -fuzz "^$name\$" -fuzztime "$((each > 5 ? each : 5))s" "$package"
+	case $f in
+	agentrun.dev/vmm/* | agentrun.dev/fusefs* | agentrun.dev/guest/wire*) of_guests+=("$f") ;;
+	*) others+=("$f") ;;
+	esac
 done
+[ ${#others[@]} -gt 0 ] && [ ${#of_guests[@]} -gt 0 ] || { echo "soak: go test -list finds too few fuzzers" >&2; exit 1; }
+fuzz $((minutes * 60)) "${others[@]}"
+fuzz $((minutes * 360)) "${of_guests[@]}"
 
 run "1,000 forks of a VM" env AGENTRUN_VM_FORKS=1000 go test -count=1 -timeout 30m -run '^TestNothingLeaks$' ./vmm ./vmm/memory ./vmm/jail
 run "a Python in VMs, the long form" env AGENTRUN_VM_LONG=1 go test -count=1 -timeout 60m -run '^TestPython$' -v ./test/vm
