@@ -34,6 +34,7 @@ const (
 	create   = 35
 	destroy  = 38
 	readplus = 44
+	syncFS   = 50
 )
 
 // words is a message's body, little-endian.

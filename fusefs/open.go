@@ -184,6 +184,16 @@ func (r *raw) FsyncDir(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	return status(err)
 }
 
+// syncFS makes everything durable, whatever it was written through: SYNCFS is what the kernel makes of sync and syncfs. It asks no
+// filesystem but virtio-fs, and never again one that doesn't know the question. An error is the first that a file had.
+func (r *raw) syncFS() error {
+	f, ok := r.FS.(vfs.Flusher)
+	if !ok || r.ReadOnly {
+		return nil
+	}
+	return f.Flush(context.Background(), true)
+}
+
 // listing returns the entries of a directory that follow a position. Positions count from 1, which is after ".".
 func (r *raw) listing(ctx context.Context, in *fuse.ReadIn) ([]vfs.DirEntry, error) {
 	h, err := r.handle(in.Fh, true)

@@ -82,6 +82,7 @@ func (s *Server) protocol() *fuse.ProtocolServer {
 const (
 	opInit    = 26
 	opDestroy = 38
+	opSyncFS  = 50
 )
 
 // libraryNode is a node that go-fuse answers for by itself, for the sake of Go programs that serve and use a mount in one process.
@@ -95,7 +96,7 @@ func (s *Server) Handle(in, out []byte) (n int) {
 		return refuse(in, out)
 	}
 	if binary.LittleEndian.Uint64(in[16:]) == libraryNode {
-		return refuseWith(in, out, syscall.ESTALE)
+		return answer(in, out, syscall.ESTALE)
 	}
 	switch op := binary.LittleEndian.Uint32(in[4:]); op {
 	case opInit, opDestroy:
@@ -117,6 +118,9 @@ func (s *Server) Handle(in, out []byte) (n int) {
 	if s.done {
 		return refuse(in, out)
 	}
+	if binary.LittleEndian.Uint32(in[4:]) == opSyncFS {
+		return answer(in, out, vfs.Errno(s.raw.syncFS()))
+	}
 	n, code := s.proto.HandleRequest([][]byte{in}, [][]byte{out})
 	if !code.Ok() {
 		return refuse(in, out)
@@ -125,9 +129,10 @@ func (s *Server) Handle(in, out []byte) (n int) {
 }
 
 // refuse answers EIO to whatever has a number.
-func refuse(in, out []byte) int { return refuseWith(in, out, syscall.EIO) }
+func refuse(in, out []byte) int { return answer(in, out, syscall.EIO) }
 
-func refuseWith(in, out []byte, no syscall.Errno) int {
+// answer answers with an error, or with 0 and nothing else.
+func answer(in, out []byte, no syscall.Errno) int {
 	if len(in) < 16 || len(out) < 16 {
 		return 0
 	}

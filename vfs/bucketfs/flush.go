@@ -274,8 +274,8 @@ func (f *FS) Flush(ctx context.Context, durable bool) error {
 			first = err
 		}
 	}
-	if durable && first == nil {
-		first = wrap(f.b.Sync(ctx))
+	if durable { // one file that can't be written out keeps no other from it
+		first = cmp.Or(first, wrap(f.b.Sync(ctx)))
 	}
 	return first
 }

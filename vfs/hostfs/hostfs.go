@@ -36,7 +36,7 @@ type Options struct {
 	Real bool
 }
 
-// FS implements vfs.FS and vfs.Special, and vfs.Xattrs for user.* attributes.
+// FS implements vfs.FS, vfs.Special and vfs.Flusher, and vfs.Xattrs for user.* attributes.
 type FS struct {
 	opt  Options
 	root *node
@@ -50,6 +50,42 @@ type FS struct {
 
 // file identifies an inode on the host.
 type file struct{ dev, ino uint64 }
+
+// Flush implements vfs.Flusher. Nothing is held back here, so that only a durable one does anything: it is syncfs(2) of the folder's
+// filesystem on the host, and of others that are mounted beneath it and have files in use.
+func (f *FS) Flush(_ context.Context, durable bool) error {
+	if !durable || f.opt.ReadOnly {
+		return nil
+	}
+	f.mu.Lock()
+	dirs := map[uint64]*node{f.root.id.dev: f.root}
+	for _, n := range f.inos {
+		if n.mode.IsDir() && dirs[n.id.dev] == nil {
+			dirs[n.id.dev] = n
+			n.refs++
+		}
+	}
+	f.mu.Unlock()
+	var first error
+	for _, n := range dirs {
+		if err := syncFS(n); err != nil && first == nil {
+			first = err
+		}
+		if n != f.root {
+			f.Forget(n.ino, 1)
+		}
+	}
+	return first
+}
+
+func syncFS(n *node) error {
+	fd, err := unix.Open(n.path(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return bare(err)
+	}
+	defer unix.Close(fd)
+	return bare(unix.Syncfs(fd))
+}
 
 // node is an inode in use. Its descriptor keeps the host from giving the inode's number to another file.
 type node struct {

@@ -262,3 +262,22 @@ func TestDescriptors(t *testing.T) {
 		t.Errorf("%d files, %v", len(list), err)
 	}
 }
+
+// TestFlush: what is synced is the folder's filesystem, by the folder's own descriptor.
+func TestFlush(t *testing.T) {
+	fs := open(t, t.TempDir(), hostfs.Options{})
+	for _, durable := range []bool{false, true} {
+		if err := fs.Flush(t.Context(), durable); err != nil {
+			t.Errorf("durable %v: %v", durable, err)
+		}
+	}
+	if err := fs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := fs.Flush(t.Context(), false); err != nil {
+		t.Errorf("nothing to do: %v", err)
+	}
+	if err := fs.Flush(t.Context(), true); err == nil {
+		t.Error("a folder that nobody has open is synced")
+	}
+}
