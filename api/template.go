@@ -39,6 +39,19 @@ type Resources struct {
 	Memory    int64   `json:"memory,omitempty"`    // bytes
 	Disk      int64   `json:"disk,omitempty"`      // bytes written over its life
 	Processes int     `json:"processes,omitempty"` // at once
+	// Rates bound what is done in a time; microvm keeps them, and other engines refuse them. DiskRate is of what is read and written: of the
+	// volumes together and, once more, of the root's image. NetworkInRate and NetworkOutRate are of what the sandbox receives and sends.
+	DiskRate       Rate `json:"diskRate,omitzero"`
+	NetworkInRate  Rate `json:"networkInRate,omitzero"`
+	NetworkOutRate Rate `json:"networkOutRate,omitzero"`
+}
+
+// Rate bounds what may be done in a second. Zero is no bound. A burst is what may be done at once after a rest; without one it is a second's.
+type Rate struct {
+	BytesPerSecond      int64 `json:"bytesPerSecond,omitempty"`      // at least 4096
+	OperationsPerSecond int64 `json:"operationsPerSecond,omitempty"` // reads and writes of a disk, packets of a network
+	BurstBytes          int64 `json:"burstBytes,omitempty"`          // needs bytesPerSecond
+	BurstOperations     int64 `json:"burstOperations,omitempty"`     // needs operationsPerSecond
 }
 
 // Fork policies: what a fork of the sandbox gets in place of a volume.

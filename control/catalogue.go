@@ -123,6 +123,7 @@ func (c *Control) plan(t *api.Template) node.Build {
 	atWork := false
 	if !userspaceEngine(s.Engine) {
 		spec.Engine, spec.Image, spec.Limits.VCPUs = s.Engine, s.Image, int(math.Ceil(s.Resources.CPU))
+		spec.Limits.Disk, spec.Limits.NetworkIn, spec.Limits.NetworkOut = rateOf(s.Resources.DiskRate), rateOf(s.Resources.NetworkInRate), rateOf(s.Resources.NetworkOutRate)
 	} else if ref, ok := strings.CutPrefix(s.Image, bucketImage); ok {
 		spec.Volumes = append(spec.Volumes, volume.Spec{Name: "root", Path: "/", Base: ref, Policy: volume.Snapshot})
 		atWork = true // the bucket brings its own

@@ -12,6 +12,7 @@ import (
 	"agentrun.dev/access"
 	"agentrun.dev/api"
 	"agentrun.dev/egress"
+	"agentrun.dev/engine"
 	"agentrun.dev/errs"
 )
 
@@ -229,6 +230,9 @@ func checkSpec(op string, s *api.TemplateSpec) error {
 	if r.CPU < 0 || r.CPU > 1024 || r.Memory < 0 || r.Memory > maxMemory || r.Disk < 0 || r.Processes < 0 || r.Processes > 1<<22 {
 		return invalid(op, "resources", "out of range")
 	}
+	if err := checkRates(op, s); err != nil {
+		return err
+	}
 	for _, m := range s.Mounts {
 		if m != "private" && m != "shared" && m != "public" {
 			return invalid(op, "mounts", "%q: want private, shared or public", short(m))
@@ -240,6 +244,50 @@ func checkSpec(op string, s *api.TemplateSpec) error {
 		}
 	}
 	return nil
+}
+
+// Bounds of a rate. What is slower couldn't do a single read within what others wait for.
+const (
+	minBytesRate = 4 << 10
+	maxRate      = 1 << 40
+)
+
+// checkRates refuses rates that can't be, and those of the engine that every service has: other engines are their nodes' to judge.
+func checkRates(op string, s *api.TemplateSpec) error {
+	for _, one := range []struct {
+		name string
+		r    api.Rate
+	}{{"diskRate", s.Resources.DiskRate}, {"networkInRate", s.Resources.NetworkInRate}, {"networkOutRate", s.Resources.NetworkOutRate}} {
+		at := func(field string) string { return "resources." + one.name + "." + field }
+		for _, f := range []struct {
+			name     string
+			v, least int64
+		}{{"bytesPerSecond", one.r.BytesPerSecond, minBytesRate}, {"operationsPerSecond", one.r.OperationsPerSecond, 1},
+			{"burstBytes", one.r.BurstBytes, 1}, {"burstOperations", one.r.BurstOperations, 1}} {
+			if f.v != 0 && (f.v < f.least || f.v > maxRate) {
+				return invalid(op, at(f.name), "%d: want %d to %d, or 0 for no bound", f.v, f.least, int64(maxRate))
+			}
+		}
+		if one.r.BurstBytes > 0 && one.r.BytesPerSecond == 0 {
+			return invalid(op, at("burstBytes"), "a burst is of a bound that it goes beyond: set bytesPerSecond, too")
+		}
+		if one.r.BurstOperations > 0 && one.r.OperationsPerSecond == 0 {
+			return invalid(op, at("burstOperations"), "a burst is of a bound that it goes beyond: set operationsPerSecond, too")
+		}
+	}
+	if rated(s.Resources) && userspaceEngine(s.Engine) {
+		return errs.Msg(errs.Unsupported, op, "resources", "the engine userspace doesn't bound what disks and networks do in a time; microvm does").
+			WithHint("engine: microvm, or leave diskRate, networkInRate and networkOutRate out")
+	}
+	return nil
+}
+
+func rated(r api.Resources) bool {
+	return r.DiskRate != api.Rate{} || r.NetworkInRate != api.Rate{} || r.NetworkOutRate != api.Rate{}
+}
+
+func rateOf(r api.Rate) engine.Rate {
+	return engine.Rate{Bytes: r.BytesPerSecond, Ops: r.OperationsPerSecond, BurstBytes: r.BurstBytes, BurstOps: r.BurstOperations}
 }
 
 func checkVolumes(op string, list []api.Volume) error {

@@ -8,6 +8,7 @@ import (
 
 	"agentrun.dev/api"
 	"agentrun.dev/control/controltest"
+	"agentrun.dev/engine"
 	"agentrun.dev/errs"
 )
 
@@ -92,7 +93,7 @@ func TestEngineMissing(t *testing.T) {
 	if _, err := l.Template(l.ctx, admin, "vm", 0); !errs.Is(err, errs.NotFound) {
 		t.Errorf("it was made: %v", err)
 	}
-	l.withEngine(1, "", "network", "services", "root")
+	l.withEngine(1, "", "network", "services", "root", "rates")
 	for name, c := range map[string]struct {
 		spec api.TemplateSpec
 		kind errs.Kind
@@ -101,6 +102,7 @@ func TestEngineMissing(t *testing.T) {
 		"network":   {api.TemplateSpec{Network: api.NetworkPolicy{Allow: []string{"example.org"}}}, errs.Unsupported, "no network"},
 		"open":      {api.TemplateSpec{Network: api.NetworkPolicy{Egress: "allow"}}, errs.Unsupported, "no network"},
 		"root":      {api.TemplateSpec{Volumes: []api.Volume{{Name: "r", Path: "/"}}}, errs.Unsupported, "root"},
+		"rate":      {api.TemplateSpec{Resources: api.Resources{DiskRate: api.Rate{OperationsPerSecond: 1}}}, errs.Unsupported, "bound"},
 		"bucket":    {api.TemplateSpec{Image: "bucket:b"}, errs.Invalid, "bucket"},
 		"bad image": {api.TemplateSpec{Image: "a b"}, errs.Invalid, "spaces"},
 	} {
@@ -183,5 +185,42 @@ func TestUsageOfNobody(t *testing.T) {
 		if _, err := l.PrincipalUsage(l.ctx, admin, name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestRates: what is asked for goes down to the node; what can't be is refused with the field and what would be right.
+func TestRates(t *testing.T) {
+	l := newLab(t, 1)
+	l.withEngine(0, "", "services", "root")
+	for name, c := range map[string]struct {
+		engine string
+		r      api.Resources
+		text   string
+	}{
+		"slow":            {api.MicroVM, api.Resources{DiskRate: api.Rate{BytesPerSecond: 4095}}, "resources.diskRate.bytesPerSecond: 4095: want 4096 to"},
+		"negative":        {api.MicroVM, api.Resources{NetworkInRate: api.Rate{OperationsPerSecond: -1}}, "resources.networkInRate.operationsPerSecond: -1"},
+		"large":           {api.MicroVM, api.Resources{NetworkOutRate: api.Rate{BytesPerSecond: 1<<40 + 1}}, "resources.networkOutRate.bytesPerSecond"},
+		"burst of what":   {api.MicroVM, api.Resources{DiskRate: api.Rate{BurstBytes: 1, OperationsPerSecond: 1}}, "set bytesPerSecond, too"},
+		"burst of what 2": {api.MicroVM, api.Resources{DiskRate: api.Rate{BurstOperations: 1, BytesPerSecond: 4096}}, "set operationsPerSecond, too"},
+		"userspace":       {api.Userspace, api.Resources{DiskRate: api.Rate{BytesPerSecond: 4096}}, "the engine userspace doesn't bound what disks and networks do in a time; microvm does"},
+		"no engine":       {"", api.Resources{NetworkInRate: api.Rate{BytesPerSecond: 4096}}, "the engine userspace doesn't"},
+	} {
+		_, _, err := l.PutTemplate(l.ctx, admin, "t", api.TemplateSpec{Engine: c.engine, Resources: c.r}, nil)
+		want := errs.Invalid
+		if c.engine != api.MicroVM {
+			want = errs.Unsupported
+		}
+		if !errs.Is(err, want) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	disk, in, out := api.Rate{BytesPerSecond: 1 << 20, BurstBytes: 2 << 20}, api.Rate{OperationsPerSecond: 5}, api.Rate{BytesPerSecond: 4096, OperationsPerSecond: 6, BurstOperations: 7}
+	if _, _, err := l.PutTemplate(l.ctx, admin, "vm", api.TemplateSpec{Engine: api.MicroVM, Resources: api.Resources{DiskRate: disk, NetworkInRate: in, NetworkOutRate: out}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	l.buildAll()
+	b, ok := l.hosts[0].Built("vm@1")
+	if s := b.Spec.Limits; !ok || s.Disk != (engine.Rate{Bytes: 1 << 20, BurstBytes: 2 << 20}) || s.NetworkIn != (engine.Rate{Ops: 5}) || s.NetworkOut != (engine.Rate{Bytes: 4096, Ops: 6, BurstOps: 7}) {
+		t.Errorf("built of %+v", b.Spec.Limits)
 	}
 }

@@ -263,6 +263,8 @@ func lacking(f engine.Feature) string {
 		return "sandboxes of this engine aren't made of images"
 	case engine.Roots:
 		return "the root of a sandbox of this engine is its image, and no volume"
+	case engine.Rates:
+		return "this engine doesn't bound what disks and networks do in a time; microvm does"
 	}
 	return "this engine lacks " + string(f)
 }
@@ -280,6 +282,9 @@ func needsOf(s *api.TemplateSpec) (needs []engine.Feature) {
 	}
 	if slices.ContainsFunc(s.Volumes, func(v api.Volume) bool { return path.Clean(v.Path) == "/" }) {
 		needs = append(needs, engine.Roots)
+	}
+	if rated(s.Resources) {
+		needs = append(needs, engine.Rates)
 	}
 	return needs
 }

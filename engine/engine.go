@@ -40,7 +40,11 @@ const (
 	Roots    Feature = "root"     // a volume at "/"
 	Network  Feature = "network"  // connections out of the sandbox, through Services.Dial
 	Services Feature = "services" // the rest of Services: what commands inside ask of the host
+	Rates    Feature = "rates"    // Limits.Disk, NetworkIn and NetworkOut
 )
+
+// Features returns all of them.
+func Features() []Feature { return []Feature{Images, Roots, Network, Services, Rates} }
 
 // Lacker is implemented by engines that lack features; others have all. What an engine lacks is refused before it is asked for.
 type Lacker interface{ Lacks() []Feature }
@@ -99,6 +103,20 @@ type Limits struct {
 	Files     int           // open descriptors of one process
 	Output    int64         // bytes written to streams that leave the sandbox
 	Written   int64         // bytes written to files
+
+	Disk                  Rate // of reads and writes: of the volumes together, and of the root's image
+	NetworkIn, NetworkOut Rate // of packets that the sandbox receives and sends
+}
+
+// Rated reports whether anything is bounded in time.
+func (l *Limits) Rated() bool {
+	return l.Disk != Rate{} || l.NetworkIn != Rate{} || l.NetworkOut != Rate{}
+}
+
+// Rate bounds what may be done in a second. Zero is no bound; a burst, which is what may be done at once after a rest, is a second's then.
+type Rate struct {
+	Bytes, Ops           int64
+	BurstBytes, BurstOps int64
 }
 
 // Instance is a running sandbox. All methods may be called concurrently; after Stop they fail with errs.Unavailable.

@@ -22,6 +22,9 @@ spec:
   resources:
     cpu: "1"
     memory: "512Mi"
+    diskRate: {bytesPerSecond: 20Mi, operationsPerSecond: 1k, burstBytes: 64Mi, burstOperations: 2k}
+    networkInRate: {bytesPerSecond: 10M}
+    networkOutRate: {operationsPerSecond: 500}
   volumes:
     - name: workspace
       size: 5Gi
@@ -82,16 +85,18 @@ func TestRead(t *testing.T) {
 	}
 	want := []manifest.Object{
 		{Kind: "SandboxTemplate", Name: "python-agent", File: "pool.yaml", Line: 2, Template: &api.TemplateSpec{
-			Image: "python:3.12-slim", Init: []string{"pip install numpy pandas requests"}, Resources: api.Resources{CPU: 1, Memory: 512 << 20},
+			Image: "python:3.12-slim", Init: []string{"pip install numpy pandas requests"}, Resources: api.Resources{CPU: 1, Memory: 512 << 20,
+				DiskRate:      api.Rate{BytesPerSecond: 20 << 20, OperationsPerSecond: 1000, BurstBytes: 64 << 20, BurstOperations: 2000},
+				NetworkInRate: api.Rate{BytesPerSecond: 10e6}, NetworkOutRate: api.Rate{OperationsPerSecond: 500}},
 			Volumes: []api.Volume{{Name: "workspace", Size: 5 << 30, ForkPolicy: "Snapshot"},
 				{Name: "shared-data", ReadOnly: true, ForkPolicy: "Share", Source: api.VolumeSource{Bucket: "my-datasets"}}},
 			Network: api.NetworkPolicy{Egress: "deny", Allow: []string{"api.openai.com:443", "api.anthropic.com:443"}}}},
-		{Kind: "SandboxPool", Name: "python-agent-pool", Labels: api.Labels{"team": "red"}, File: "pool.yaml", Line: 31,
+		{Kind: "SandboxPool", Name: "python-agent-pool", Labels: api.Labels{"team": "red"}, File: "pool.yaml", Line: 34,
 			Pool: &api.PoolSpec{Template: "python-agent", Replicas: 10, Labels: api.Labels{"team": "red"}}},
-		{Kind: "SandboxClaim", Name: "agent-session-1", File: "pool.yaml", Line: 40, Claim: &api.ClaimSpec{Pool: "python-agent-pool",
+		{Kind: "SandboxClaim", Name: "agent-session-1", File: "pool.yaml", Line: 43, Claim: &api.ClaimSpec{Pool: "python-agent-pool",
 			Env:     map[string]string{"SESSION_ID": "abc-123"},
 			Secrets: []api.SecretUse{{Name: "openai-key", Ref: api.SecretRef{Name: "agent-secrets", Key: "OPENAI_API_KEY"}}}}},
-		{Kind: "SandboxFork", Name: "parallel-attempt", File: "pool.yaml", Line: 56, Fork: &api.ForkSpec{Source: "agent-session-1", Replicas: 3}},
+		{Kind: "SandboxFork", Name: "parallel-attempt", File: "pool.yaml", Line: 59, Fork: &api.ForkSpec{Source: "agent-session-1", Replicas: 3}},
 	}
 	for i := range got {
 		if i >= len(want) || !reflect.DeepEqual(got[i], want[i]) {
@@ -119,6 +124,8 @@ func TestReadErrors(t *testing.T) {
 		{"field within", object("SandboxTemplate", "  volumes:\n  - name: w\n    sise: 1Gi\n"), "f.yaml:7: SandboxTemplate x: spec.volumes[0].sise: no such field"},
 		{"top field", "apiVersion: agentrun.dev/v1alpha1\nkind: SandboxPool\nspecs: {}\n", "f.yaml:3: specs: no such field"},
 		{"quantity", object("SandboxTemplate", "  resources: {memory: 512Mo}\n"), `spec.resources.memory: "512Mo" isn't a quantity`},
+		{"rate", object("SandboxTemplate", "  resources: {diskRate: {bytesPerSecond: fast}}\n"), `spec.resources.diskRate.bytesPerSecond: "fast" isn't a quantity`},
+		{"rate's field", object("SandboxTemplate", "  resources: {diskRate: {iops: 1}}\n"), "diskRate.iops: no such field; there are burstBytes, burstOperations, bytesPerSecond, operationsPerSecond"},
 		{"quantity of list", object("SandboxTemplate", "  resources: {memory: [1]}\n"), "want a quantity"},
 		{"negative", object("SandboxTemplate", "  resources: {memory: -1}\n"), "isn't a quantity"},
 		{"too large", object("SandboxTemplate", "  volumes: [{name: a, size: 99999999999Pi}]\n"), "is too large"},

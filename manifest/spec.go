@@ -26,15 +26,39 @@ type templateSpec struct {
 	Dir       string   `yaml:"workingDir"`
 	Env       []envVar `yaml:"env"`
 	Resources struct {
-		CPU       quantity `yaml:"cpu"`
-		Memory    quantity `yaml:"memory"`
-		Disk      quantity `yaml:"disk"`
-		Processes int      `yaml:"processes"`
+		CPU            quantity `yaml:"cpu"`
+		Memory         quantity `yaml:"memory"`
+		Disk           quantity `yaml:"disk"`
+		Processes      int      `yaml:"processes"`
+		DiskRate       rate     `yaml:"diskRate"`
+		NetworkInRate  rate     `yaml:"networkInRate"`
+		NetworkOutRate rate     `yaml:"networkOutRate"`
 	} `yaml:"resources"`
 	Volumes       []volume `yaml:"volumes"`
 	Mounts        []string `yaml:"mounts"`
 	NetworkPolicy network  `yaml:"networkPolicy"`
 	Lease         lease    `yaml:"lease"`
+}
+
+type rate struct {
+	BytesPerSecond      quantity `yaml:"bytesPerSecond"`
+	OperationsPerSecond quantity `yaml:"operationsPerSecond"`
+	BurstBytes          quantity `yaml:"burstBytes"`
+	BurstOperations     quantity `yaml:"burstOperations"`
+}
+
+func (r rate) api(field string) (out api.Rate, err error) {
+	for _, one := range []struct {
+		name string
+		q    quantity
+		to   *int64
+	}{{"bytesPerSecond", r.BytesPerSecond, &out.BytesPerSecond}, {"operationsPerSecond", r.OperationsPerSecond, &out.OperationsPerSecond},
+		{"burstBytes", r.BurstBytes, &out.BurstBytes}, {"burstOperations", r.BurstOperations, &out.BurstOperations}} {
+		if *one.to, err = one.q.bytes(field + "." + one.name); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
 }
 
 type envVar struct {
@@ -92,6 +116,16 @@ func (s templateSpec) api() (*api.TemplateSpec, error) {
 	}
 	if out.Resources.Disk, err = s.Resources.Disk.bytes("resources.disk"); err != nil {
 		return nil, err
+	}
+	for _, one := range []struct {
+		name string
+		r    rate
+		to   *api.Rate
+	}{{"diskRate", s.Resources.DiskRate, &out.Resources.DiskRate}, {"networkInRate", s.Resources.NetworkInRate, &out.Resources.NetworkInRate},
+		{"networkOutRate", s.Resources.NetworkOutRate, &out.Resources.NetworkOutRate}} {
+		if *one.to, err = one.r.api("resources." + one.name); err != nil {
+			return nil, err
+		}
 	}
 	for _, v := range s.Volumes {
 		a := api.Volume{Name: v.Name, Path: v.MountPath, ReadOnly: v.ReadOnly, ForkPolicy: v.ForkPolicy,

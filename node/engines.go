@@ -61,6 +61,8 @@ func (n *Node) engineOf(op string, s *Spec) (engine.Engine, error) {
 		return nil, noNetwork(op, name)
 	case slices.ContainsFunc(s.Volumes, func(v volume.Spec) bool { return v.Path != "" && path.Clean(v.Path) == "/" }) && engine.Lacks(e, engine.Roots):
 		return nil, errs.Msg(errs.Invalid, op, "/", fmt.Sprintf("the root of a sandbox of the engine %s is its image, and no volume", name))
+	case s.Limits.Rated() && engine.Lacks(e, engine.Rates):
+		return nil, errs.Msg(errs.Unsupported, op, name, "this engine doesn't bound what disks and networks do in a time; microvm does")
 	}
 	return e, nil
 }
@@ -97,7 +99,7 @@ func (n *Node) describe() (works map[string]string, lacks map[string][]string) {
 	works, lacks = map[string]string{api.Userspace: ""}, map[string][]string{}
 	add := func(name string, e engine.Engine) {
 		works[name] = ""
-		for _, f := range []engine.Feature{engine.Images, engine.Roots, engine.Network, engine.Services} {
+		for _, f := range engine.Features() {
 			if engine.Lacks(e, f) {
 				lacks[name] = append(lacks[name], string(f))
 			}

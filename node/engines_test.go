@@ -241,7 +241,7 @@ func TestLacks(t *testing.T) {
 	m := newMarked(engine.Network, engine.Services, engine.Roots)
 	h, _ := newHost(t, newStore(t), node.Options{Engines: map[string]engine.Engine{"marked": m}})
 	i, err := h.Info(ctx)
-	if err != nil || strings.Join(i.Lacks["marked"], " ") != "root network services" || strings.Join(i.Lacks["userspace"], " ") != "image" {
+	if err != nil || strings.Join(i.Lacks["marked"], " ") != "root network services" || strings.Join(i.Lacks["userspace"], " ") != "image rates" {
 		t.Errorf("%v, %v", i.Lacks, err)
 	}
 	spec := node.Spec{Engine: "marked", Image: "debian:12", Limits: engine.Limits{Memory: 1 << 30, VCPUs: 3}}

@@ -156,7 +156,7 @@ func (e *Engine) bootBase(k kind, r *root) (*Image, error) {
 		return nil, errs.New(errs.Unavailable, "boot", "kernel", err)
 	}
 	defer kernel.Close()
-	s, err := e.shells.hold(e, k, r)
+	s, err := e.shells.hold(e, sort{kind: k}, r)
 	if err != nil {
 		return nil, err
 	}

@@ -17,8 +17,10 @@ func (in *Instance) Freeze(ctx context.Context, _ engine.FreezeOptions) (engine.
 	if err := in.takeTurn(ctx, "freeze"); err != nil {
 		return nil, err
 	}
+	in.slots.pace.lift()
 	token, err := in.hold(ctx)
 	if err != nil {
+		in.slots.pace.keep()
 		return nil, err // hold gives the turn back
 	}
 	in.stand(token)
@@ -113,6 +115,7 @@ func (in *Instance) thaw() error {
 	token := in.token
 	in.mu.Unlock()
 	defer func() {
+		in.slots.pace.keep()
 		in.move()
 		<-in.turn
 	}()

@@ -153,11 +153,15 @@ func closeServers(servers [Slots]*fusefs.Server) {
 func (im *Image) embody(ctx context.Context, id string, n nature) (*Instance, error) {
 	c, cancel := context.WithTimeout(ctx, im.e.o.Patience)
 	defer cancel()
-	p, err := im.shells.take(c)
+	s, err := im.shells.rated(ratesOf(n.limits))
 	if err != nil {
 		return nil, err
 	}
-	in := newInstance(id, n, im.shells.again(), p)
+	p, err := s.take(c)
+	if err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	in := newInstance(id, n, s, p)
 	if err := p.Restore(c, im.machine); err != nil {
 		in.end(err)
 		return nil, err

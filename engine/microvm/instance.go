@@ -131,6 +131,7 @@ const syncTime = 3 * time.Second
 func (in *Instance) Stop(ctx context.Context) error {
 	select {
 	case in.turn <- struct{}{}: // else it is frozen, and has written everything
+		in.slots.pace.lift()
 		if in.slots.writable() {
 			c, cancel := context.WithTimeout(ctx, syncTime)
 			_ = in.ask(c, "stop", func(ctx context.Context, a *guest.Client) error { _, err := a.Freeze(ctx); return err })

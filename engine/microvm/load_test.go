@@ -25,7 +25,7 @@ func captured(t *testing.T, e *Engine) (*Image, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := e.shells.hold(e, k, r)
+	s, err := e.shells.hold(e, sort{kind: k}, r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -229,8 +229,8 @@ func host(t *testing.T, code ...byte) *Engine {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
-		if len(e.shells.kind) != 0 || len(e.bases.list) != 0 {
-			t.Errorf("left: %v, %v", e.shells.kind, e.bases.list)
+		if len(e.shells.all) != 0 || len(e.bases.list) != 0 {
+			t.Errorf("left: %v, %v", e.shells.all, e.bases.list)
 		}
 	})
 	return e

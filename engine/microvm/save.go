@@ -178,7 +178,7 @@ func (e *Engine) load(ctx context.Context, r io.Reader) (_ *Image, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if im.shells, err = e.shells.hold(e, h.Kind, root); err != nil {
+	if im.shells, err = e.shells.hold(e, sort{h.Kind, ratesOf(h.Limits)}, root); err != nil {
 		return nil, err
 	}
 	im.machine, err = jail.NewImage(s)

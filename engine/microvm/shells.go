@@ -9,19 +9,37 @@ import (
 	"slices"
 	"sync"
 
+	"agentrun.dev/engine"
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm"
 	"agentrun.dev/vmm/jail"
+	"agentrun.dev/vmm/virtio/rate"
 )
 
 // guestCID is every machine's address of vsock: each has a network of its own.
 const guestCID = 3
 
+// sort is what shells have in common: the kind of their machines, and how fast their devices may be, which no snapshot knows.
+type sort struct {
+	kind
+	rates rates
+}
+
+// rates bound the devices of a machine in time. Those of its volumes are kept by who serves them, too (see slots).
+type rates struct{ disk, in, out engine.Rate }
+
+func ratesOf(l engine.Limits) rates { return rates{l.Disk, l.NetworkIn, l.NetworkOut} }
+
+func limitOf(r engine.Rate) rate.Limit {
+	positive := func(n int64) uint64 { return uint64(max(0, n)) }
+	return rate.Limit{Bytes: positive(r.Bytes), Ops: positive(r.Ops), BurstBytes: positive(r.BurstBytes), BurstOps: positive(r.BurstOps)}
+}
+
 // shells are confined processes that wait for a guest of one kind. They live as long as somebody holds them: bases, images,
 // instances.
 type shells struct {
-	e    *Engine
-	kind kind
+	e *Engine
+	sort
 	root *root
 	disk *os.File
 
@@ -33,15 +51,15 @@ type shells struct {
 
 // allShells finds the shells of a kind.
 type allShells struct {
-	mu   sync.Mutex
-	kind map[kind]*shells
+	mu  sync.Mutex
+	all map[sort]*shells
 }
 
-// hold returns the shells of a kind, which the caller releases.
-func (a *allShells) hold(e *Engine, k kind, r *root) (*shells, error) {
+// hold returns the shells of a sort, which the caller releases.
+func (a *allShells) hold(e *Engine, k sort, r *root) (*shells, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s := a.kind[k]; s != nil {
+	if s := a.all[k]; s != nil {
 		s.holders++
 		return s, nil
 	}
@@ -52,11 +70,11 @@ func (a *allShells) hold(e *Engine, k kind, r *root) (*shells, error) {
 	if err != nil {
 		return nil, errs.New(errs.Unavailable, "microvm", "root", err)
 	}
-	s := &shells{e: e, kind: k, root: r, disk: disk, holders: 1}
-	if a.kind == nil {
-		a.kind = make(map[kind]*shells)
+	s := &shells{e: e, sort: k, root: r, disk: disk, holders: 1}
+	if a.all == nil {
+		a.all = make(map[sort]*shells)
 	}
-	a.kind[k] = s
+	a.all[k] = s
 	return s, nil
 }
 
@@ -68,6 +86,14 @@ func (s *shells) again() *shells {
 	return s
 }
 
+// rated holds shells of the same kind with other rates.
+func (s *shells) rated(r rates) (*shells, error) {
+	if r == s.rates {
+		return s.again(), nil
+	}
+	return s.e.shells.hold(s.e, sort{s.kind, r}, s.root)
+}
+
 // release is the opposite of hold; the last one ends the shells.
 func (s *shells) release() error {
 	a := &s.e.shells
@@ -75,7 +101,7 @@ func (s *shells) release() error {
 	s.holders--
 	last := s.holders == 0
 	if last {
-		delete(a.kind, s.kind)
+		delete(a.all, s.sort)
 	}
 	a.mu.Unlock()
 	if !last {
@@ -91,7 +117,7 @@ func (s *shells) release() error {
 // close ends those that wait, also of kinds that images still hold; none are started any more.
 func (a *allShells) close() error {
 	a.mu.Lock()
-	all := slices.Collect(maps.Values(a.kind))
+	all := slices.Collect(maps.Values(a.all))
 	a.mu.Unlock()
 	var err error
 	for _, s := range all {
@@ -114,12 +140,12 @@ func (s *shells) take(ctx context.Context) (*jail.Process, error) {
 // start starts one.
 func (s *shells) start(ctx context.Context) (*jail.Process, error) {
 	o := s.e.o
-	d := jail.Devices{CID: guestCID, Disks: []jail.Disk{{File: s.disk, Serial: "root", ReadOnly: true}}, RNG: true, Cards: []jail.Card{{MAC: baseMAC}},
-		Balloon: s.kind.Balloon}
+	d := jail.Devices{CID: guestCID, Disks: []jail.Disk{{File: s.disk, Serial: "root", ReadOnly: true, Rate: limitOf(s.rates.disk)}}, RNG: true,
+		Cards: []jail.Card{{MAC: baseMAC, In: limitOf(s.rates.in), Out: limitOf(s.rates.out)}}, Balloon: s.Balloon}
 	for i := range Slots {
 		d.Shares = append(d.Shares, tag(i))
 	}
-	return jail.Start(ctx, jail.Options{Config: vmm.Config{Memory: s.kind.Memory, VCPUs: s.kind.VCPUs}, Devices: d, Path: o.VMM[0], Args: o.VMM[1:],
+	return jail.Start(ctx, jail.Options{Config: vmm.Config{Memory: s.Memory, VCPUs: s.VCPUs}, Devices: d, Path: o.VMM[0], Args: o.VMM[1:],
 		Users: o.Users, Groups: o.Groups})
 }
 

@@ -24,6 +24,8 @@ type slots struct {
 	end context.CancelFunc
 	all sync.WaitGroup
 
+	pace *pace
+
 	mu   sync.Mutex
 	list [Slots]slot
 }
@@ -42,7 +44,7 @@ type saved struct {
 }
 
 func newSlots(in *Instance) *slots {
-	s := &slots{in: in}
+	s := &slots{in: in, pace: newPace(in.limits.Disk)}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -114,10 +116,13 @@ func (s *slots) listen() {
 	}
 }
 
-// fuseWrite is the number of FUSE's request to write, and writeHeaders what it has before the data.
+// Numbers of FUSE's requests, and what those to read and write have before their data.
 const (
+	fuseRead     = 15
 	fuseWrite    = 16
+	readHeaders  = 80
 	writeHeaders = 80
+	answerHeader = 16
 )
 
 // handle answers one request.
@@ -126,6 +131,7 @@ func (s *slots) handle(one *slot, in, out []byte) int {
 	if server == nil {
 		return fs.Refuse(in, out, syscall.EIO)
 	}
+	s.pace.wait(in, len(out))
 	if len(in) > writeHeaders && binary.LittleEndian.Uint32(in[4:]) == fuseWrite && !s.in.usage.write(int64(len(in)-writeHeaders), s.in.limits.Written) {
 		return fs.Refuse(in, out, syscall.EDQUOT)
 	}
@@ -185,6 +191,7 @@ func (s *slots) states(ctx context.Context) (list [Slots]saved, err error) {
 
 // close ends all of it, of a machine that has ended.
 func (s *slots) close() {
+	s.pace.lift()
 	s.end()
 	s.all.Wait()
 	for i := range s.list {

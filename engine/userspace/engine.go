@@ -48,7 +48,7 @@ func NewEngine(o EngineOptions) *Engine {
 }
 
 // Lacks implements engine.Lacker: the root is the engine's own, or a volume.
-func (e *Engine) Lacks() []engine.Feature { return []engine.Feature{engine.Images} }
+func (e *Engine) Lacks() []engine.Feature { return []engine.Feature{engine.Images, engine.Rates} }
 
 // Boot implements engine.Engine.
 func (e *Engine) Boot(ctx context.Context, s engine.Spec) (engine.Instance, error) {

@@ -70,7 +70,7 @@ func specOut(s node.Spec) (*pb.Spec, error) {
 	return &pb.Spec{Id: s.ID, Name: s.Name, Volumes: volumes, Network: s.Network, Env: s.Env, Dir: s.Dir, Hostname: s.Hostname, Lease: int64(s.Lease),
 		Engine: s.Engine, Root: s.Image,
 		Limits: &pb.Limits{Memory: l.Memory, Cpu: int64(l.CPU), Processes: int64(l.Processes), Files: int64(l.Files), Output: l.Output, Written: l.Written,
-			Vcpus: int64(l.VCPUs)}}, nil
+			Vcpus: int64(l.VCPUs), Disk: rateOut(l.Disk), NetworkIn: rateOut(l.NetworkIn), NetworkOut: rateOut(l.NetworkOut)}}, nil
 }
 
 func specIn(s *pb.Spec) node.Spec {
@@ -78,7 +78,18 @@ func specIn(s *pb.Spec) node.Spec {
 	return node.Spec{ID: s.GetId(), Name: s.GetName(), Volumes: each(s.GetVolumes(), volumeIn), Network: s.GetNetwork(), Env: s.GetEnv(), Dir: s.GetDir(),
 		Hostname: s.GetHostname(), Lease: time.Duration(s.GetLease()), Engine: s.GetEngine(), Image: s.GetRoot(), Limits: engine.Limits{Memory: l.GetMemory(), CPU: time.Duration(l.GetCpu()),
 			Processes: int(l.GetProcesses()), Files: int(l.GetFiles()), Output: l.GetOutput(), Written: l.GetWritten(),
-			VCPUs: int(l.GetVcpus())}}
+			VCPUs: int(l.GetVcpus()), Disk: rateIn(l.GetDisk()), NetworkIn: rateIn(l.GetNetworkIn()), NetworkOut: rateIn(l.GetNetworkOut())}}
+}
+
+func rateOut(r engine.Rate) *pb.Rate {
+	if r == (engine.Rate{}) {
+		return nil
+	}
+	return &pb.Rate{Bytes: r.Bytes, Ops: r.Ops, BurstBytes: r.BurstBytes, BurstOps: r.BurstOps}
+}
+
+func rateIn(r *pb.Rate) engine.Rate {
+	return engine.Rate{Bytes: r.GetBytes(), Ops: r.GetOps(), BurstBytes: r.GetBurstBytes(), BurstOps: r.GetBurstOps()}
 }
 
 func claimOut(c node.Claim) (*pb.Claim, error) {

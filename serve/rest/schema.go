@@ -86,7 +86,8 @@ func bounds(field string) object {
 		return between(1, api.MaxForks)
 	case "ForkSandbox.count":
 		return between(0, api.MaxForks)
-	case "PoolSpec.maxSandboxes", "Volume.size", "Resources.memory", "Resources.disk", "Resources.processes", "Resources.cpu":
+	case "PoolSpec.maxSandboxes", "Volume.size", "Resources.memory", "Resources.disk", "Resources.processes", "Resources.cpu",
+		"Rate.bytesPerSecond", "Rate.operationsPerSecond", "Rate.burstBytes", "Rate.burstOperations":
 		return object{"minimum": 0}
 	case "Run.timeout":
 		return between(0, 1e9)

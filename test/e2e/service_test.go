@@ -127,6 +127,15 @@ func TestManifests(t *testing.T) {
 	a.run("buckets", "create", "my-datasets")
 	a.Write("data.csv", []byte("a,b\n1,2\n"))
 	a.run("cp", "data.csv", "s3://my-datasets/data.csv")
+	a.step("what the engine can't do is refused", func(a *agentrun) {
+		const rated = "apiVersion: agentrun.dev/v1alpha1\nkind: SandboxTemplate\nmetadata: {name: rated}\nspec: {resources: {diskRate: {bytesPerSecond: 10Mi}}}\n"
+		a.Write("rated.yaml", []byte(rated))
+		a.Fails([]string{"the engine userspace doesn't bound what disks and networks do in a time; microvm does", "engine: microvm"}, a.bin, "apply", "-f", "rated.yaml")
+		a.Write("rated.yaml", []byte(strings.Replace(rated, "10Mi", "10", 1)))
+		a.Fails([]string{"resources.diskRate.bytesPerSecond", "want 4096 to"}, a.bin, "apply", "-f", "rated.yaml")
+		a.Write("rated.yaml", []byte(strings.Replace(rated, "spec: {", "spec: {engine: microvm, ", 1)))
+		a.Fails([]string{"no node runs sandboxes of this engine"}, a.bin, "apply", "-f", "rated.yaml")
+	})
 	a.step("a template whose init fails says why", func(a *agentrun) {
 		// numpy needs an engine with a Linux userland; until there is one, this line of the guide can't work, and says so.
 		r := a.Exec(a.bin, "apply", "-f", "pool.yaml")

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import agent_run
-from agent_run import (Conflict, ConnectionFailed, Denied, Invalid, Lease, LimitExceeded, NetworkPolicy, NotFound, Resources, SecretUse, ServerError,
+from agent_run import (Conflict, ConnectionFailed, Denied, Invalid, Lease, LimitExceeded, NetworkPolicy, NotFound, Rate, Resources, SecretUse, ServerError,
                        TemplateSpec, Timeout, Unauthorized, Unavailable, Unsupported, Volume, VolumeSource)
 from conftest import BOX, Answer, problem
 
@@ -194,6 +194,16 @@ def test_templates(client, server):
     with pytest.raises(agent_run.Exists):
         client.templates.create("t", spec, labels={"a": "b"})
     assert server.seen("POST", "templates")[0].json == {"name": "t", "spec": wire, "labels": {"a": "b"}}
+
+
+def test_rates(client, server):
+    spec = TemplateSpec(engine="microvm", resources=Resources(memory=1 << 30, disk_rate=Rate(bytes_per_second=20 << 20, burst_operations=5),
+                                                              network_in_rate=Rate(operations_per_second=7)))
+    wire = {"engine": "microvm", "resources": {"memory": 1 << 30, "diskRate": {"bytesPerSecond": 20 << 20, "burstOperations": 5},
+                                               "networkInRate": {"operationsPerSecond": 7}}}
+    server.on("PUT", "templates/t", {"name": "t", "version": 1, "spec": wire, "state": "ready", "progress": 1})
+    assert client.templates.put("t", spec, wait=False).spec == spec
+    assert server.seen("PUT", "templates/t")[0].json == wire
 
 
 def test_pools(client, server):

@@ -38,6 +38,24 @@ export interface Resources {
   disk?: number;
   /** At once */
   processes?: number;
+  /** Of what is read and written: of the volumes together and, once more, of the root's image. Rates are kept by microvm, and refused by other engines */
+  diskRate?: Rate;
+  /** Of what the sandbox receives */
+  networkInRate?: Rate;
+  /** Of what it sends */
+  networkOutRate?: Rate;
+}
+
+/** Rate bounds what may be done in a second. Zero is no bound. A burst is what may be done at once after a rest; without one it is a second's. */
+export interface Rate {
+  /** At least 4096 */
+  bytesPerSecond?: number;
+  /** Reads and writes of a disk, packets of a network */
+  operationsPerSecond?: number;
+  /** Needs bytesPerSecond */
+  burstBytes?: number;
+  /** Needs operationsPerSecond */
+  burstOperations?: number;
 }
 
 /** Volume is a filesystem of a sandbox. Without a source it is a bucket of its own, empty at first. */

@@ -38,8 +38,8 @@ def cli(*args, input=None, check=True):
     return r
 
 
-def vm(**more):
-    return TemplateSpec(engine="microvm", image=IMAGE, resources=Resources(memory=MEMORY), **more)
+def vm(resources=None, **more):
+    return TemplateSpec(engine="microvm", image=IMAGE, resources=Resources(memory=MEMORY, **(resources or {})), **more)
 
 
 @pytest.fixture(scope="session")

@@ -68,7 +68,13 @@ func run(disk, images, data string, args []string) error {
 	}
 	mux.HandleFunc("POST /end", func(http.ResponseWriter, *http.Request) { s.once.Do(func() { close(s.end) }) })
 	go func() {
-		page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "a page") })
+		page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if n, _ := strconv.Atoi(r.FormValue("zeros")); n > 0 {
+				_, _ = w.Write(bytes.Repeat([]byte{'0'}, min(n, 1<<20)))
+				return
+			}
+			fmt.Fprintln(w, "a page")
+		})
 		fmt.Println("service:", http.ListenAndServe(":8081", page))
 	}()
 	go func() { fmt.Println("service:", http.ListenAndServe(":8090", mux)) }()

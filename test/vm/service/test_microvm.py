@@ -7,10 +7,11 @@ import os
 import pathlib
 import re
 import threading
+import time
 
 import pytest
 
-from agent_run import AgentRunError, Lease, NetworkPolicy, VolumeMount
+from agent_run import AgentRunError, Lease, NetworkPolicy, Rate, VolumeMount
 from conftest import cli, control, until
 
 FIRST, SECOND = re.findall(r"^```python\n(.*?)^```$", pathlib.Path(os.environ["SEED"]).read_text(), re.S | re.M)
@@ -150,6 +151,34 @@ def test_forks(client, box):
     finally:
         for f in forks:
             f.terminate()
+
+
+def took(f):
+    start = time.monotonic()
+    f()
+    return time.monotonic() - start
+
+
+def test_rates(client):
+    """512 KiB at 64 KiB/s, of which a second's go at once, take 7 seconds; so it is in a fork, and after a sleep."""
+    rate = Rate(bytes_per_second=64 << 10)
+    client.templates.put("rated", vm(dict(disk_rate=rate, network_in_rate=rate), network=NetworkPolicy(allow=["site.test:8081"])))
+    with client.create("rated") as s:
+        fork, = s.fork()
+        s.hibernate()
+        for box in (s, fork):
+            assert took(lambda: box.exec(["dd", "if=/dev/zero", "of=/workspace/f", "bs=16k", "count=32"], check=True)) > 6
+            assert box.files.stat("f").size == 512 << 10
+        fork.exec(FETCH)
+        assert took(lambda: fork.exec("page = fetch('http://site.test:8081/?zeros=524288')")) > 6
+        assert fork.exec("print(len(page))").stdout == "524288\n"
+        with fork.exec(["dd", "if=/dev/zero", "of=/workspace/g", "bs=1M", "count=1000"], background=True) as writes:
+            until(lambda: fork.files.exists("g"))
+            child, = fork.fork()  # which doesn't wait for what is written
+            assert child.exec(["echo", "alive"]).stdout == "alive\n"
+            child.terminate()
+            writes.kill()
+        fork.terminate()
 
 
 def test_volume(client, pool):

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, List, Optional, Union
 __all__ = [
     "Agent", "AuditCheck", "AuditEntry", "Budget", "BuildLine", "Claim", "Conversation", "Credentials", "Event", "ExecEvent", "ExecResult",
     "FileChange", "FileDiff", "FileEvent", "FileInfo", "FileMerge", "Fork", "Key", "Lease", "Metrics", "Mounts", "NetworkPolicy", "Node", "Pool",
-    "PoolSpec", "Principal", "PrincipalUsage", "ProcessInfo", "Reservation", "Resources", "Sample", "SandboxInfo", "SandboxVolume", "Secret",
+    "PoolSpec", "Principal", "PrincipalUsage", "ProcessInfo", "Rate", "Reservation", "Resources", "Sample", "SandboxInfo", "SandboxVolume", "Secret",
     "SecretUse", "ServerInfo", "Snapshot", "StoredVolume", "Template", "TemplateSpec", "Tree", "Usage", "Volume", "VolumeMount", "VolumeSource",
 ]
 
@@ -31,13 +31,29 @@ def _wire(name: str, default: Any = None, factory: Any = None) -> Any:
 
 
 @dataclass(frozen=True)
+class Rate:
+    """What may be done in a second; 0 is no bound. Operations are reads and writes of a disk, packets of a network. A burst is what may be done
+    at once after a rest; without one it is a second's."""
+
+    bytes_per_second: int = 0
+    operations_per_second: int = 0
+    burst_bytes: int = 0
+    burst_operations: int = 0
+
+
+@dataclass(frozen=True)
 class Resources:
-    """Bounds of a sandbox; 0 is the engine's default. `cpu` is in processors, `memory` and `disk` (written over its life) in bytes."""
+    """Bounds of a sandbox; 0 is the engine's default. `cpu` is in processors, `memory` and `disk` (written over its life) in bytes. The rates
+    are kept by the engine microvm, and refused by others: `disk_rate` of what is read and written, of the volumes together and, once more, of
+    the root's image; `network_in_rate` and `network_out_rate` of what the sandbox receives and sends."""
 
     cpu: float = 0
     memory: int = 0
     disk: int = 0
     processes: int = 0
+    disk_rate: Optional[Rate] = None
+    network_in_rate: Optional[Rate] = None
+    network_out_rate: Optional[Rate] = None
 
 
 @dataclass(frozen=True)

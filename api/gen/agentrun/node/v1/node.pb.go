@@ -522,6 +522,9 @@ type Limits struct {
 	Output        int64                  `protobuf:"varint,5,opt,name=output,proto3" json:"output,omitempty"`
 	Written       int64                  `protobuf:"varint,6,opt,name=written,proto3" json:"written,omitempty"`
 	Vcpus         int64                  `protobuf:"varint,7,opt,name=vcpus,proto3" json:"vcpus,omitempty"`
+	Disk          *Rate                  `protobuf:"bytes,8,opt,name=disk,proto3" json:"disk,omitempty"`
+	NetworkIn     *Rate                  `protobuf:"bytes,9,opt,name=network_in,json=networkIn,proto3" json:"network_in,omitempty"`
+	NetworkOut    *Rate                  `protobuf:"bytes,10,opt,name=network_out,json=networkOut,proto3" json:"network_out,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -605,6 +608,95 @@ func (x *Limits) GetVcpus() int64 {
 	return 0
 }
 
+func (x *Limits) GetDisk() *Rate {
+	if x != nil {
+		return x.Disk
+	}
+	return nil
+}
+
+func (x *Limits) GetNetworkIn() *Rate {
+	if x != nil {
+		return x.NetworkIn
+	}
+	return nil
+}
+
+func (x *Limits) GetNetworkOut() *Rate {
+	if x != nil {
+		return x.NetworkOut
+	}
+	return nil
+}
+
+type Rate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bytes         int64                  `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Ops           int64                  `protobuf:"varint,2,opt,name=ops,proto3" json:"ops,omitempty"`
+	BurstBytes    int64                  `protobuf:"varint,3,opt,name=burst_bytes,json=burstBytes,proto3" json:"burst_bytes,omitempty"`
+	BurstOps      int64                  `protobuf:"varint,4,opt,name=burst_ops,json=burstOps,proto3" json:"burst_ops,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rate) Reset() {
+	*x = Rate{}
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rate) ProtoMessage() {}
+
+func (x *Rate) ProtoReflect() protoreflect.Message {
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rate.ProtoReflect.Descriptor instead.
+func (*Rate) Descriptor() ([]byte, []int) {
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Rate) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Rate) GetOps() int64 {
+	if x != nil {
+		return x.Ops
+	}
+	return 0
+}
+
+func (x *Rate) GetBurstBytes() int64 {
+	if x != nil {
+		return x.BurstBytes
+	}
+	return 0
+}
+
+func (x *Rate) GetBurstOps() int64 {
+	if x != nil {
+		return x.BurstOps
+	}
+	return 0
+}
+
 type Spec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -624,7 +716,7 @@ type Spec struct {
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[9]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -636,7 +728,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[9]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -649,7 +741,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{9}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Spec) GetId() string {
@@ -743,7 +835,7 @@ type BuildRequest struct {
 
 func (x *BuildRequest) Reset() {
 	*x = BuildRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[10]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -755,7 +847,7 @@ func (x *BuildRequest) String() string {
 func (*BuildRequest) ProtoMessage() {}
 
 func (x *BuildRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[10]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -768,7 +860,7 @@ func (x *BuildRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildRequest.ProtoReflect.Descriptor instead.
 func (*BuildRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{10}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BuildRequest) GetImage() string {
@@ -822,7 +914,7 @@ type BuildLog struct {
 
 func (x *BuildLog) Reset() {
 	*x = BuildLog{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[11]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -834,7 +926,7 @@ func (x *BuildLog) String() string {
 func (*BuildLog) ProtoMessage() {}
 
 func (x *BuildLog) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[11]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -847,7 +939,7 @@ func (x *BuildLog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildLog.ProtoReflect.Descriptor instead.
 func (*BuildLog) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{11}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *BuildLog) GetData() []byte {
@@ -865,7 +957,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[12]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -877,7 +969,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[12]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -890,7 +982,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{12}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{13}
 }
 
 type ImagesResponse struct {
@@ -902,7 +994,7 @@ type ImagesResponse struct {
 
 func (x *ImagesResponse) Reset() {
 	*x = ImagesResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[13]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -914,7 +1006,7 @@ func (x *ImagesResponse) String() string {
 func (*ImagesResponse) ProtoMessage() {}
 
 func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[13]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -927,7 +1019,7 @@ func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesResponse.ProtoReflect.Descriptor instead.
 func (*ImagesResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{13}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ImagesResponse) GetImages() []string {
@@ -946,7 +1038,7 @@ type DropImageRequest struct {
 
 func (x *DropImageRequest) Reset() {
 	*x = DropImageRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[14]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -958,7 +1050,7 @@ func (x *DropImageRequest) String() string {
 func (*DropImageRequest) ProtoMessage() {}
 
 func (x *DropImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[14]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -971,7 +1063,7 @@ func (x *DropImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropImageRequest.ProtoReflect.Descriptor instead.
 func (*DropImageRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{14}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DropImageRequest) GetImage() string {
@@ -989,7 +1081,7 @@ type DropImageResponse struct {
 
 func (x *DropImageResponse) Reset() {
 	*x = DropImageResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[15]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1093,7 @@ func (x *DropImageResponse) String() string {
 func (*DropImageResponse) ProtoMessage() {}
 
 func (x *DropImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[15]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1106,7 @@ func (x *DropImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropImageResponse.ProtoReflect.Descriptor instead.
 func (*DropImageResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{15}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{16}
 }
 
 type Claim struct {
@@ -1030,7 +1122,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[16]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1042,7 +1134,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[16]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1055,7 +1147,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{16}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Claim) GetEnv() []string {
@@ -1107,7 +1199,7 @@ type StartRequest struct {
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[17]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1119,7 +1211,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[17]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1132,7 +1224,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{17}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StartRequest) GetId() string {
@@ -1187,7 +1279,7 @@ type Mounted struct {
 
 func (x *Mounted) Reset() {
 	*x = Mounted{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[18]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1291,7 @@ func (x *Mounted) String() string {
 func (*Mounted) ProtoMessage() {}
 
 func (x *Mounted) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[18]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1304,7 @@ func (x *Mounted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mounted.ProtoReflect.Descriptor instead.
 func (*Mounted) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{18}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Mounted) GetSpec() *Volume {
@@ -1240,7 +1332,7 @@ type Running struct {
 
 func (x *Running) Reset() {
 	*x = Running{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[19]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1252,7 +1344,7 @@ func (x *Running) String() string {
 func (*Running) ProtoMessage() {}
 
 func (x *Running) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[19]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1265,7 +1357,7 @@ func (x *Running) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Running.ProtoReflect.Descriptor instead.
 func (*Running) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{19}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Running) GetId() string {
@@ -1300,7 +1392,7 @@ type ClaimRequest struct {
 
 func (x *ClaimRequest) Reset() {
 	*x = ClaimRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[20]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1312,7 +1404,7 @@ func (x *ClaimRequest) String() string {
 func (*ClaimRequest) ProtoMessage() {}
 
 func (x *ClaimRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[20]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1325,7 +1417,7 @@ func (x *ClaimRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimRequest.ProtoReflect.Descriptor instead.
 func (*ClaimRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{20}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ClaimRequest) GetId() string {
@@ -1357,7 +1449,7 @@ type ClaimResponse struct {
 
 func (x *ClaimResponse) Reset() {
 	*x = ClaimResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[21]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1461,7 @@ func (x *ClaimResponse) String() string {
 func (*ClaimResponse) ProtoMessage() {}
 
 func (x *ClaimResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[21]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1474,7 @@ func (x *ClaimResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimResponse.ProtoReflect.Descriptor instead.
 func (*ClaimResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{21}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{22}
 }
 
 type ForkRequest struct {
@@ -1399,7 +1491,7 @@ type ForkRequest struct {
 
 func (x *ForkRequest) Reset() {
 	*x = ForkRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[22]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1411,7 +1503,7 @@ func (x *ForkRequest) String() string {
 func (*ForkRequest) ProtoMessage() {}
 
 func (x *ForkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[22]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1424,7 +1516,7 @@ func (x *ForkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForkRequest.ProtoReflect.Descriptor instead.
 func (*ForkRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{22}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ForkRequest) GetId() string {
@@ -1478,7 +1570,7 @@ type ForkResponse struct {
 
 func (x *ForkResponse) Reset() {
 	*x = ForkResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[23]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1490,7 +1582,7 @@ func (x *ForkResponse) String() string {
 func (*ForkResponse) ProtoMessage() {}
 
 func (x *ForkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[23]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1503,7 +1595,7 @@ func (x *ForkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForkResponse.ProtoReflect.Descriptor instead.
 func (*ForkResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{23}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ForkResponse) GetChildren() []*Running {
@@ -1524,7 +1616,7 @@ type SetNetworkRequest struct {
 
 func (x *SetNetworkRequest) Reset() {
 	*x = SetNetworkRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[24]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1628,7 @@ func (x *SetNetworkRequest) String() string {
 func (*SetNetworkRequest) ProtoMessage() {}
 
 func (x *SetNetworkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[24]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1641,7 @@ func (x *SetNetworkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNetworkRequest.ProtoReflect.Descriptor instead.
 func (*SetNetworkRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{24}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SetNetworkRequest) GetId() string {
@@ -1581,7 +1673,7 @@ type SetNetworkResponse struct {
 
 func (x *SetNetworkResponse) Reset() {
 	*x = SetNetworkResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[25]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1593,7 +1685,7 @@ func (x *SetNetworkResponse) String() string {
 func (*SetNetworkResponse) ProtoMessage() {}
 
 func (x *SetNetworkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[25]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1606,7 +1698,7 @@ func (x *SetNetworkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNetworkResponse.ProtoReflect.Descriptor instead.
 func (*SetNetworkResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{25}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{26}
 }
 
 type HibernateRequest struct {
@@ -1619,7 +1711,7 @@ type HibernateRequest struct {
 
 func (x *HibernateRequest) Reset() {
 	*x = HibernateRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[26]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1723,7 @@ func (x *HibernateRequest) String() string {
 func (*HibernateRequest) ProtoMessage() {}
 
 func (x *HibernateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[26]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1736,7 @@ func (x *HibernateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HibernateRequest.ProtoReflect.Descriptor instead.
 func (*HibernateRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{26}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *HibernateRequest) GetId() string {
@@ -1669,7 +1761,7 @@ type HibernateResponse struct {
 
 func (x *HibernateResponse) Reset() {
 	*x = HibernateResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[27]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1773,7 @@ func (x *HibernateResponse) String() string {
 func (*HibernateResponse) ProtoMessage() {}
 
 func (x *HibernateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[27]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1786,7 @@ func (x *HibernateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HibernateResponse.ProtoReflect.Descriptor instead.
 func (*HibernateResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{27}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{28}
 }
 
 type WakeRequest struct {
@@ -1708,7 +1800,7 @@ type WakeRequest struct {
 
 func (x *WakeRequest) Reset() {
 	*x = WakeRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[28]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1720,7 +1812,7 @@ func (x *WakeRequest) String() string {
 func (*WakeRequest) ProtoMessage() {}
 
 func (x *WakeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[28]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1733,7 +1825,7 @@ func (x *WakeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WakeRequest.ProtoReflect.Descriptor instead.
 func (*WakeRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{28}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WakeRequest) GetId() string {
@@ -1766,7 +1858,7 @@ type EndRequest struct {
 
 func (x *EndRequest) Reset() {
 	*x = EndRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[29]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1778,7 +1870,7 @@ func (x *EndRequest) String() string {
 func (*EndRequest) ProtoMessage() {}
 
 func (x *EndRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[29]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1791,7 +1883,7 @@ func (x *EndRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndRequest.ProtoReflect.Descriptor instead.
 func (*EndRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{29}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EndRequest) GetId() string {
@@ -1809,7 +1901,7 @@ type EndResponse struct {
 
 func (x *EndResponse) Reset() {
 	*x = EndResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[30]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1821,7 +1913,7 @@ func (x *EndResponse) String() string {
 func (*EndResponse) ProtoMessage() {}
 
 func (x *EndResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[30]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1834,7 +1926,7 @@ func (x *EndResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndResponse.ProtoReflect.Descriptor instead.
 func (*EndResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{30}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{31}
 }
 
 type StatusRequest struct {
@@ -1845,7 +1937,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[31]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +1949,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[31]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +1962,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{31}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{32}
 }
 
 type StatusResponse struct {
@@ -1882,7 +1974,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[32]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +1986,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[32]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +1999,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{32}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StatusResponse) GetSandboxes() []*SandboxStatus {
@@ -1941,7 +2033,7 @@ type SandboxStatus struct {
 
 func (x *SandboxStatus) Reset() {
 	*x = SandboxStatus{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[33]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1953,7 +2045,7 @@ func (x *SandboxStatus) String() string {
 func (*SandboxStatus) ProtoMessage() {}
 
 func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[33]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1966,7 +2058,7 @@ func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxStatus.ProtoReflect.Descriptor instead.
 func (*SandboxStatus) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{33}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SandboxStatus) GetId() string {
@@ -2090,7 +2182,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[34]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2102,7 +2194,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[34]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2115,7 +2207,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{34}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *UsageRequest) GetId() string {
@@ -2134,7 +2226,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[35]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2146,7 +2238,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[35]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2159,7 +2251,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{35}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *UsageResponse) GetStorage() int64 {
@@ -2179,7 +2271,7 @@ type Size struct {
 
 func (x *Size) Reset() {
 	*x = Size{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[36]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2191,7 +2283,7 @@ func (x *Size) String() string {
 func (*Size) ProtoMessage() {}
 
 func (x *Size) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[36]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2204,7 +2296,7 @@ func (x *Size) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Size.ProtoReflect.Descriptor instead.
 func (*Size) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{36}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Size) GetCols() uint32 {
@@ -2238,7 +2330,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[37]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2250,7 +2342,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[37]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2263,7 +2355,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{37}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Command) GetId() string {
@@ -2345,7 +2437,7 @@ type ExecInput struct {
 
 func (x *ExecInput) Reset() {
 	*x = ExecInput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[38]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2357,7 +2449,7 @@ func (x *ExecInput) String() string {
 func (*ExecInput) ProtoMessage() {}
 
 func (x *ExecInput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[38]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2370,7 +2462,7 @@ func (x *ExecInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecInput.ProtoReflect.Descriptor instead.
 func (*ExecInput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{38}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExecInput) GetWhat() isExecInput_What {
@@ -2476,7 +2568,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[39]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2488,7 +2580,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[39]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2501,7 +2593,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{39}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ExecOutput) GetWhat() isExecOutput_What {
@@ -2614,7 +2706,7 @@ type CodeStart struct {
 
 func (x *CodeStart) Reset() {
 	*x = CodeStart{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[40]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2626,7 +2718,7 @@ func (x *CodeStart) String() string {
 func (*CodeStart) ProtoMessage() {}
 
 func (x *CodeStart) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[40]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2639,7 +2731,7 @@ func (x *CodeStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeStart.ProtoReflect.Descriptor instead.
 func (*CodeStart) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{40}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CodeStart) GetId() string {
@@ -2719,7 +2811,7 @@ type CodeInput struct {
 
 func (x *CodeInput) Reset() {
 	*x = CodeInput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[41]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2731,7 +2823,7 @@ func (x *CodeInput) String() string {
 func (*CodeInput) ProtoMessage() {}
 
 func (x *CodeInput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[41]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2744,7 +2836,7 @@ func (x *CodeInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeInput.ProtoReflect.Descriptor instead.
 func (*CodeInput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{41}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CodeInput) GetWhat() isCodeInput_What {
@@ -2814,7 +2906,7 @@ type CodeResult struct {
 
 func (x *CodeResult) Reset() {
 	*x = CodeResult{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[42]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2826,7 +2918,7 @@ func (x *CodeResult) String() string {
 func (*CodeResult) ProtoMessage() {}
 
 func (x *CodeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[42]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2839,7 +2931,7 @@ func (x *CodeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeResult.ProtoReflect.Descriptor instead.
 func (*CodeResult) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{42}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CodeResult) GetLanguage() string {
@@ -2879,7 +2971,7 @@ type CodeOutput struct {
 
 func (x *CodeOutput) Reset() {
 	*x = CodeOutput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[43]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2891,7 +2983,7 @@ func (x *CodeOutput) String() string {
 func (*CodeOutput) ProtoMessage() {}
 
 func (x *CodeOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[43]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2904,7 +2996,7 @@ func (x *CodeOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeOutput.ProtoReflect.Descriptor instead.
 func (*CodeOutput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{43}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CodeOutput) GetWhat() isCodeOutput_What {
@@ -3002,7 +3094,7 @@ type ProcessesRequest struct {
 
 func (x *ProcessesRequest) Reset() {
 	*x = ProcessesRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[44]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3014,7 +3106,7 @@ func (x *ProcessesRequest) String() string {
 func (*ProcessesRequest) ProtoMessage() {}
 
 func (x *ProcessesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[44]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3027,7 +3119,7 @@ func (x *ProcessesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessesRequest.ProtoReflect.Descriptor instead.
 func (*ProcessesRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{44}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ProcessesRequest) GetId() string {
@@ -3048,7 +3140,7 @@ type RunningCommand struct {
 
 func (x *RunningCommand) Reset() {
 	*x = RunningCommand{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[45]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3060,7 +3152,7 @@ func (x *RunningCommand) String() string {
 func (*RunningCommand) ProtoMessage() {}
 
 func (x *RunningCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[45]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3073,7 +3165,7 @@ func (x *RunningCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunningCommand.ProtoReflect.Descriptor instead.
 func (*RunningCommand) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{45}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RunningCommand) GetPid() int32 {
@@ -3106,7 +3198,7 @@ type ProcessesResponse struct {
 
 func (x *ProcessesResponse) Reset() {
 	*x = ProcessesResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[46]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3118,7 +3210,7 @@ func (x *ProcessesResponse) String() string {
 func (*ProcessesResponse) ProtoMessage() {}
 
 func (x *ProcessesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[46]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3131,7 +3223,7 @@ func (x *ProcessesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessesResponse.ProtoReflect.Descriptor instead.
 func (*ProcessesResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{46}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ProcessesResponse) GetProcesses() []*RunningCommand {
@@ -3152,7 +3244,7 @@ type SignalRequest struct {
 
 func (x *SignalRequest) Reset() {
 	*x = SignalRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[47]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3164,7 +3256,7 @@ func (x *SignalRequest) String() string {
 func (*SignalRequest) ProtoMessage() {}
 
 func (x *SignalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[47]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3177,7 +3269,7 @@ func (x *SignalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalRequest.ProtoReflect.Descriptor instead.
 func (*SignalRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{47}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SignalRequest) GetId() string {
@@ -3209,7 +3301,7 @@ type SignalResponse struct {
 
 func (x *SignalResponse) Reset() {
 	*x = SignalResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[48]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3221,7 +3313,7 @@ func (x *SignalResponse) String() string {
 func (*SignalResponse) ProtoMessage() {}
 
 func (x *SignalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[48]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3326,7 @@ func (x *SignalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalResponse.ProtoReflect.Descriptor instead.
 func (*SignalResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{48}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{49}
 }
 
 type DialStart struct {
@@ -3247,7 +3339,7 @@ type DialStart struct {
 
 func (x *DialStart) Reset() {
 	*x = DialStart{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[49]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3259,7 +3351,7 @@ func (x *DialStart) String() string {
 func (*DialStart) ProtoMessage() {}
 
 func (x *DialStart) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[49]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3272,7 +3364,7 @@ func (x *DialStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialStart.ProtoReflect.Descriptor instead.
 func (*DialStart) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{49}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DialStart) GetId() string {
@@ -3303,7 +3395,7 @@ type DialInput struct {
 
 func (x *DialInput) Reset() {
 	*x = DialInput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[50]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3315,7 +3407,7 @@ func (x *DialInput) String() string {
 func (*DialInput) ProtoMessage() {}
 
 func (x *DialInput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[50]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3328,7 +3420,7 @@ func (x *DialInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialInput.ProtoReflect.Descriptor instead.
 func (*DialInput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{50}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DialInput) GetWhat() isDialInput_What {
@@ -3400,7 +3492,7 @@ type DialOutput struct {
 
 func (x *DialOutput) Reset() {
 	*x = DialOutput{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[51]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3412,7 +3504,7 @@ func (x *DialOutput) String() string {
 func (*DialOutput) ProtoMessage() {}
 
 func (x *DialOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[51]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3425,7 +3517,7 @@ func (x *DialOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialOutput.ProtoReflect.Descriptor instead.
 func (*DialOutput) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{51}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DialOutput) GetWhat() isDialOutput_What {
@@ -3481,7 +3573,7 @@ type FileRequest struct {
 
 func (x *FileRequest) Reset() {
 	*x = FileRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[52]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3493,7 +3585,7 @@ func (x *FileRequest) String() string {
 func (*FileRequest) ProtoMessage() {}
 
 func (x *FileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[52]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3506,7 +3598,7 @@ func (x *FileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileRequest.ProtoReflect.Descriptor instead.
 func (*FileRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{52}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *FileRequest) GetId() string {
@@ -3545,7 +3637,7 @@ type FileResponse struct {
 
 func (x *FileResponse) Reset() {
 	*x = FileResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[53]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3557,7 +3649,7 @@ func (x *FileResponse) String() string {
 func (*FileResponse) ProtoMessage() {}
 
 func (x *FileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[53]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3570,7 +3662,7 @@ func (x *FileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileResponse.ProtoReflect.Descriptor instead.
 func (*FileResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{53}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{54}
 }
 
 type FileInfo struct {
@@ -3590,7 +3682,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[54]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3602,7 +3694,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[54]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3615,7 +3707,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{54}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *FileInfo) GetPath() string {
@@ -3695,7 +3787,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[55]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3707,7 +3799,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[55]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3720,7 +3812,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{55}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListRequest) GetId() string {
@@ -3775,7 +3867,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[56]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3787,7 +3879,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[56]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3800,7 +3892,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{56}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListResponse) GetFiles() []*FileInfo {
@@ -3829,7 +3921,7 @@ type OpenRequest struct {
 
 func (x *OpenRequest) Reset() {
 	*x = OpenRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[57]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3841,7 +3933,7 @@ func (x *OpenRequest) String() string {
 func (*OpenRequest) ProtoMessage() {}
 
 func (x *OpenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[57]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3854,7 +3946,7 @@ func (x *OpenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenRequest.ProtoReflect.Descriptor instead.
 func (*OpenRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{57}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *OpenRequest) GetId() string {
@@ -3895,7 +3987,7 @@ type OpenResponse struct {
 
 func (x *OpenResponse) Reset() {
 	*x = OpenResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[58]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3907,7 +3999,7 @@ func (x *OpenResponse) String() string {
 func (*OpenResponse) ProtoMessage() {}
 
 func (x *OpenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[58]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3920,7 +4012,7 @@ func (x *OpenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenResponse.ProtoReflect.Descriptor instead.
 func (*OpenResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{58}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *OpenResponse) GetInfo() *FileInfo {
@@ -3948,7 +4040,7 @@ type WriteRequest struct {
 
 func (x *WriteRequest) Reset() {
 	*x = WriteRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[59]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3960,7 +4052,7 @@ func (x *WriteRequest) String() string {
 func (*WriteRequest) ProtoMessage() {}
 
 func (x *WriteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[59]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3973,7 +4065,7 @@ func (x *WriteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteRequest.ProtoReflect.Descriptor instead.
 func (*WriteRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{59}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *WriteRequest) GetFile() *FileRequest {
@@ -4009,7 +4101,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4021,7 +4113,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[60]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4034,7 +4126,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{60}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -4077,7 +4169,7 @@ type MoveRequest struct {
 
 func (x *MoveRequest) Reset() {
 	*x = MoveRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4089,7 +4181,7 @@ func (x *MoveRequest) String() string {
 func (*MoveRequest) ProtoMessage() {}
 
 func (x *MoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[61]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4102,7 +4194,7 @@ func (x *MoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveRequest.ProtoReflect.Descriptor instead.
 func (*MoveRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{61}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *MoveRequest) GetId() string {
@@ -4145,7 +4237,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4157,7 +4249,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[62]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4170,7 +4262,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{62}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *WatchRequest) GetId() string {
@@ -4213,7 +4305,7 @@ type DetailRequest struct {
 
 func (x *DetailRequest) Reset() {
 	*x = DetailRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4225,7 +4317,7 @@ func (x *DetailRequest) String() string {
 func (*DetailRequest) ProtoMessage() {}
 
 func (x *DetailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[63]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4238,7 +4330,7 @@ func (x *DetailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetailRequest.ProtoReflect.Descriptor instead.
 func (*DetailRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{63}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *DetailRequest) GetId() string {
@@ -4279,7 +4371,7 @@ type FileDetail struct {
 
 func (x *FileDetail) Reset() {
 	*x = FileDetail{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4291,7 +4383,7 @@ func (x *FileDetail) String() string {
 func (*FileDetail) ProtoMessage() {}
 
 func (x *FileDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[64]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4304,7 +4396,7 @@ func (x *FileDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileDetail.ProtoReflect.Descriptor instead.
 func (*FileDetail) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{64}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *FileDetail) GetLeads() *FileInfo {
@@ -4330,7 +4422,7 @@ type DetailResponse struct {
 
 func (x *DetailResponse) Reset() {
 	*x = DetailResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4342,7 +4434,7 @@ func (x *DetailResponse) String() string {
 func (*DetailResponse) ProtoMessage() {}
 
 func (x *DetailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[65]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4355,7 +4447,7 @@ func (x *DetailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetailResponse.ProtoReflect.Descriptor instead.
 func (*DetailResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{65}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *DetailResponse) GetDetails() []*FileDetail {
@@ -4378,7 +4470,7 @@ type SetTagsRequest struct {
 
 func (x *SetTagsRequest) Reset() {
 	*x = SetTagsRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4390,7 +4482,7 @@ func (x *SetTagsRequest) String() string {
 func (*SetTagsRequest) ProtoMessage() {}
 
 func (x *SetTagsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[66]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4403,7 +4495,7 @@ func (x *SetTagsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTagsRequest.ProtoReflect.Descriptor instead.
 func (*SetTagsRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{66}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *SetTagsRequest) GetId() string {
@@ -4452,7 +4544,7 @@ type FileEvent struct {
 
 func (x *FileEvent) Reset() {
 	*x = FileEvent{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4464,7 +4556,7 @@ func (x *FileEvent) String() string {
 func (*FileEvent) ProtoMessage() {}
 
 func (x *FileEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[67]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4477,7 +4569,7 @@ func (x *FileEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileEvent.ProtoReflect.Descriptor instead.
 func (*FileEvent) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{67}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *FileEvent) GetKind() string {
@@ -4513,7 +4605,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4525,7 +4617,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[68]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4538,7 +4630,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{68}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *CaptureRequest) GetId() string {
@@ -4579,7 +4671,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4591,7 +4683,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[69]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4604,7 +4696,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{69}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *SnapshotRequest) GetId() string {
@@ -4630,7 +4722,7 @@ type SnapshotResponse struct {
 
 func (x *SnapshotResponse) Reset() {
 	*x = SnapshotResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4642,7 +4734,7 @@ func (x *SnapshotResponse) String() string {
 func (*SnapshotResponse) ProtoMessage() {}
 
 func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[70]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4655,7 +4747,7 @@ func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{70}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *SnapshotResponse) GetBuckets() map[string]string {
@@ -4676,7 +4768,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4688,7 +4780,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[71]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4701,7 +4793,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{71}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *DiffRequest) GetA() string {
@@ -4737,7 +4829,7 @@ type FileChange struct {
 
 func (x *FileChange) Reset() {
 	*x = FileChange{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[72]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4749,7 +4841,7 @@ func (x *FileChange) String() string {
 func (*FileChange) ProtoMessage() {}
 
 func (x *FileChange) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[72]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4762,7 +4854,7 @@ func (x *FileChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileChange.ProtoReflect.Descriptor instead.
 func (*FileChange) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{72}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *FileChange) GetPath() string {
@@ -4805,7 +4897,7 @@ type MergeRequest struct {
 
 func (x *MergeRequest) Reset() {
 	*x = MergeRequest{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[73]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4817,7 +4909,7 @@ func (x *MergeRequest) String() string {
 func (*MergeRequest) ProtoMessage() {}
 
 func (x *MergeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[73]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4830,7 +4922,7 @@ func (x *MergeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeRequest.ProtoReflect.Descriptor instead.
 func (*MergeRequest) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{73}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *MergeRequest) GetSource() string {
@@ -4875,7 +4967,7 @@ type MergeResponse struct {
 
 func (x *MergeResponse) Reset() {
 	*x = MergeResponse{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[74]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4887,7 +4979,7 @@ func (x *MergeResponse) String() string {
 func (*MergeResponse) ProtoMessage() {}
 
 func (x *MergeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[74]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4900,7 +4992,7 @@ func (x *MergeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeResponse.ProtoReflect.Descriptor instead.
 func (*MergeResponse) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{74}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *MergeResponse) GetAdded() int64 {
@@ -4959,7 +5051,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[75]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4971,7 +5063,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_agentrun_node_v1_node_proto_msgTypes[75]
+	mi := &file_agentrun_node_v1_node_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4984,7 +5076,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{75}
+	return file_agentrun_node_v1_node_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Problem) GetKind() string {
@@ -5067,7 +5159,7 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x05empty\x18\b \x01(\bR\x05empty\x12\x12\n" +
 	"\x04mode\x18\t \x01(\rR\x04mode\x12\x12\n" +
 	"\x04root\x18\n" +
-	" \x01(\bR\x04root\"\xae\x01\n" +
+	" \x01(\bR\x04root\"\xca\x02\n" +
 	"\x06Limits\x12\x16\n" +
 	"\x06memory\x18\x01 \x01(\x03R\x06memory\x12\x10\n" +
 	"\x03cpu\x18\x02 \x01(\x03R\x03cpu\x12\x1c\n" +
@@ -5075,7 +5167,19 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x05files\x18\x04 \x01(\x03R\x05files\x12\x16\n" +
 	"\x06output\x18\x05 \x01(\x03R\x06output\x12\x18\n" +
 	"\awritten\x18\x06 \x01(\x03R\awritten\x12\x14\n" +
-	"\x05vcpus\x18\a \x01(\x03R\x05vcpus\"\xac\x02\n" +
+	"\x05vcpus\x18\a \x01(\x03R\x05vcpus\x12*\n" +
+	"\x04disk\x18\b \x01(\v2\x16.agentrun.node.v1.RateR\x04disk\x125\n" +
+	"\n" +
+	"network_in\x18\t \x01(\v2\x16.agentrun.node.v1.RateR\tnetworkIn\x127\n" +
+	"\vnetwork_out\x18\n" +
+	" \x01(\v2\x16.agentrun.node.v1.RateR\n" +
+	"networkOut\"l\n" +
+	"\x04Rate\x12\x14\n" +
+	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x10\n" +
+	"\x03ops\x18\x02 \x01(\x03R\x03ops\x12\x1f\n" +
+	"\vburst_bytes\x18\x03 \x01(\x03R\n" +
+	"burstBytes\x12\x1b\n" +
+	"\tburst_ops\x18\x04 \x01(\x03R\bburstOps\"\xac\x02\n" +
 	"\x04Spec\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x122\n" +
@@ -5442,7 +5546,7 @@ func file_agentrun_node_v1_node_proto_rawDescGZIP() []byte {
 	return file_agentrun_node_v1_node_proto_rawDescData
 }
 
-var file_agentrun_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 82)
+var file_agentrun_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 83)
 var file_agentrun_node_v1_node_proto_goTypes = []any{
 	(*RegisterRequest)(nil),    // 0: agentrun.node.v1.RegisterRequest
 	(*RegisterResponse)(nil),   // 1: agentrun.node.v1.RegisterResponse
@@ -5453,190 +5557,194 @@ var file_agentrun_node_v1_node_proto_goTypes = []any{
 	(*Features)(nil),           // 6: agentrun.node.v1.Features
 	(*Volume)(nil),             // 7: agentrun.node.v1.Volume
 	(*Limits)(nil),             // 8: agentrun.node.v1.Limits
-	(*Spec)(nil),               // 9: agentrun.node.v1.Spec
-	(*BuildRequest)(nil),       // 10: agentrun.node.v1.BuildRequest
-	(*BuildLog)(nil),           // 11: agentrun.node.v1.BuildLog
-	(*ImagesRequest)(nil),      // 12: agentrun.node.v1.ImagesRequest
-	(*ImagesResponse)(nil),     // 13: agentrun.node.v1.ImagesResponse
-	(*DropImageRequest)(nil),   // 14: agentrun.node.v1.DropImageRequest
-	(*DropImageResponse)(nil),  // 15: agentrun.node.v1.DropImageResponse
-	(*Claim)(nil),              // 16: agentrun.node.v1.Claim
-	(*StartRequest)(nil),       // 17: agentrun.node.v1.StartRequest
-	(*Mounted)(nil),            // 18: agentrun.node.v1.Mounted
-	(*Running)(nil),            // 19: agentrun.node.v1.Running
-	(*ClaimRequest)(nil),       // 20: agentrun.node.v1.ClaimRequest
-	(*ClaimResponse)(nil),      // 21: agentrun.node.v1.ClaimResponse
-	(*ForkRequest)(nil),        // 22: agentrun.node.v1.ForkRequest
-	(*ForkResponse)(nil),       // 23: agentrun.node.v1.ForkResponse
-	(*SetNetworkRequest)(nil),  // 24: agentrun.node.v1.SetNetworkRequest
-	(*SetNetworkResponse)(nil), // 25: agentrun.node.v1.SetNetworkResponse
-	(*HibernateRequest)(nil),   // 26: agentrun.node.v1.HibernateRequest
-	(*HibernateResponse)(nil),  // 27: agentrun.node.v1.HibernateResponse
-	(*WakeRequest)(nil),        // 28: agentrun.node.v1.WakeRequest
-	(*EndRequest)(nil),         // 29: agentrun.node.v1.EndRequest
-	(*EndResponse)(nil),        // 30: agentrun.node.v1.EndResponse
-	(*StatusRequest)(nil),      // 31: agentrun.node.v1.StatusRequest
-	(*StatusResponse)(nil),     // 32: agentrun.node.v1.StatusResponse
-	(*SandboxStatus)(nil),      // 33: agentrun.node.v1.SandboxStatus
-	(*UsageRequest)(nil),       // 34: agentrun.node.v1.UsageRequest
-	(*UsageResponse)(nil),      // 35: agentrun.node.v1.UsageResponse
-	(*Size)(nil),               // 36: agentrun.node.v1.Size
-	(*Command)(nil),            // 37: agentrun.node.v1.Command
-	(*ExecInput)(nil),          // 38: agentrun.node.v1.ExecInput
-	(*ExecOutput)(nil),         // 39: agentrun.node.v1.ExecOutput
-	(*CodeStart)(nil),          // 40: agentrun.node.v1.CodeStart
-	(*CodeInput)(nil),          // 41: agentrun.node.v1.CodeInput
-	(*CodeResult)(nil),         // 42: agentrun.node.v1.CodeResult
-	(*CodeOutput)(nil),         // 43: agentrun.node.v1.CodeOutput
-	(*ProcessesRequest)(nil),   // 44: agentrun.node.v1.ProcessesRequest
-	(*RunningCommand)(nil),     // 45: agentrun.node.v1.RunningCommand
-	(*ProcessesResponse)(nil),  // 46: agentrun.node.v1.ProcessesResponse
-	(*SignalRequest)(nil),      // 47: agentrun.node.v1.SignalRequest
-	(*SignalResponse)(nil),     // 48: agentrun.node.v1.SignalResponse
-	(*DialStart)(nil),          // 49: agentrun.node.v1.DialStart
-	(*DialInput)(nil),          // 50: agentrun.node.v1.DialInput
-	(*DialOutput)(nil),         // 51: agentrun.node.v1.DialOutput
-	(*FileRequest)(nil),        // 52: agentrun.node.v1.FileRequest
-	(*FileResponse)(nil),       // 53: agentrun.node.v1.FileResponse
-	(*FileInfo)(nil),           // 54: agentrun.node.v1.FileInfo
-	(*ListRequest)(nil),        // 55: agentrun.node.v1.ListRequest
-	(*ListResponse)(nil),       // 56: agentrun.node.v1.ListResponse
-	(*OpenRequest)(nil),        // 57: agentrun.node.v1.OpenRequest
-	(*OpenResponse)(nil),       // 58: agentrun.node.v1.OpenResponse
-	(*WriteRequest)(nil),       // 59: agentrun.node.v1.WriteRequest
-	(*RemoveRequest)(nil),      // 60: agentrun.node.v1.RemoveRequest
-	(*MoveRequest)(nil),        // 61: agentrun.node.v1.MoveRequest
-	(*WatchRequest)(nil),       // 62: agentrun.node.v1.WatchRequest
-	(*DetailRequest)(nil),      // 63: agentrun.node.v1.DetailRequest
-	(*FileDetail)(nil),         // 64: agentrun.node.v1.FileDetail
-	(*DetailResponse)(nil),     // 65: agentrun.node.v1.DetailResponse
-	(*SetTagsRequest)(nil),     // 66: agentrun.node.v1.SetTagsRequest
-	(*FileEvent)(nil),          // 67: agentrun.node.v1.FileEvent
-	(*CaptureRequest)(nil),     // 68: agentrun.node.v1.CaptureRequest
-	(*SnapshotRequest)(nil),    // 69: agentrun.node.v1.SnapshotRequest
-	(*SnapshotResponse)(nil),   // 70: agentrun.node.v1.SnapshotResponse
-	(*DiffRequest)(nil),        // 71: agentrun.node.v1.DiffRequest
-	(*FileChange)(nil),         // 72: agentrun.node.v1.FileChange
-	(*MergeRequest)(nil),       // 73: agentrun.node.v1.MergeRequest
-	(*MergeResponse)(nil),      // 74: agentrun.node.v1.MergeResponse
-	(*Problem)(nil),            // 75: agentrun.node.v1.Problem
-	nil,                        // 76: agentrun.node.v1.NodeInfo.EnginesEntry
-	nil,                        // 77: agentrun.node.v1.NodeInfo.LacksEntry
-	nil,                        // 78: agentrun.node.v1.Command.ModesEntry
-	nil,                        // 79: agentrun.node.v1.FileDetail.TagsEntry
-	nil,                        // 80: agentrun.node.v1.SetTagsRequest.TagsEntry
-	nil,                        // 81: agentrun.node.v1.SnapshotResponse.BucketsEntry
+	(*Rate)(nil),               // 9: agentrun.node.v1.Rate
+	(*Spec)(nil),               // 10: agentrun.node.v1.Spec
+	(*BuildRequest)(nil),       // 11: agentrun.node.v1.BuildRequest
+	(*BuildLog)(nil),           // 12: agentrun.node.v1.BuildLog
+	(*ImagesRequest)(nil),      // 13: agentrun.node.v1.ImagesRequest
+	(*ImagesResponse)(nil),     // 14: agentrun.node.v1.ImagesResponse
+	(*DropImageRequest)(nil),   // 15: agentrun.node.v1.DropImageRequest
+	(*DropImageResponse)(nil),  // 16: agentrun.node.v1.DropImageResponse
+	(*Claim)(nil),              // 17: agentrun.node.v1.Claim
+	(*StartRequest)(nil),       // 18: agentrun.node.v1.StartRequest
+	(*Mounted)(nil),            // 19: agentrun.node.v1.Mounted
+	(*Running)(nil),            // 20: agentrun.node.v1.Running
+	(*ClaimRequest)(nil),       // 21: agentrun.node.v1.ClaimRequest
+	(*ClaimResponse)(nil),      // 22: agentrun.node.v1.ClaimResponse
+	(*ForkRequest)(nil),        // 23: agentrun.node.v1.ForkRequest
+	(*ForkResponse)(nil),       // 24: agentrun.node.v1.ForkResponse
+	(*SetNetworkRequest)(nil),  // 25: agentrun.node.v1.SetNetworkRequest
+	(*SetNetworkResponse)(nil), // 26: agentrun.node.v1.SetNetworkResponse
+	(*HibernateRequest)(nil),   // 27: agentrun.node.v1.HibernateRequest
+	(*HibernateResponse)(nil),  // 28: agentrun.node.v1.HibernateResponse
+	(*WakeRequest)(nil),        // 29: agentrun.node.v1.WakeRequest
+	(*EndRequest)(nil),         // 30: agentrun.node.v1.EndRequest
+	(*EndResponse)(nil),        // 31: agentrun.node.v1.EndResponse
+	(*StatusRequest)(nil),      // 32: agentrun.node.v1.StatusRequest
+	(*StatusResponse)(nil),     // 33: agentrun.node.v1.StatusResponse
+	(*SandboxStatus)(nil),      // 34: agentrun.node.v1.SandboxStatus
+	(*UsageRequest)(nil),       // 35: agentrun.node.v1.UsageRequest
+	(*UsageResponse)(nil),      // 36: agentrun.node.v1.UsageResponse
+	(*Size)(nil),               // 37: agentrun.node.v1.Size
+	(*Command)(nil),            // 38: agentrun.node.v1.Command
+	(*ExecInput)(nil),          // 39: agentrun.node.v1.ExecInput
+	(*ExecOutput)(nil),         // 40: agentrun.node.v1.ExecOutput
+	(*CodeStart)(nil),          // 41: agentrun.node.v1.CodeStart
+	(*CodeInput)(nil),          // 42: agentrun.node.v1.CodeInput
+	(*CodeResult)(nil),         // 43: agentrun.node.v1.CodeResult
+	(*CodeOutput)(nil),         // 44: agentrun.node.v1.CodeOutput
+	(*ProcessesRequest)(nil),   // 45: agentrun.node.v1.ProcessesRequest
+	(*RunningCommand)(nil),     // 46: agentrun.node.v1.RunningCommand
+	(*ProcessesResponse)(nil),  // 47: agentrun.node.v1.ProcessesResponse
+	(*SignalRequest)(nil),      // 48: agentrun.node.v1.SignalRequest
+	(*SignalResponse)(nil),     // 49: agentrun.node.v1.SignalResponse
+	(*DialStart)(nil),          // 50: agentrun.node.v1.DialStart
+	(*DialInput)(nil),          // 51: agentrun.node.v1.DialInput
+	(*DialOutput)(nil),         // 52: agentrun.node.v1.DialOutput
+	(*FileRequest)(nil),        // 53: agentrun.node.v1.FileRequest
+	(*FileResponse)(nil),       // 54: agentrun.node.v1.FileResponse
+	(*FileInfo)(nil),           // 55: agentrun.node.v1.FileInfo
+	(*ListRequest)(nil),        // 56: agentrun.node.v1.ListRequest
+	(*ListResponse)(nil),       // 57: agentrun.node.v1.ListResponse
+	(*OpenRequest)(nil),        // 58: agentrun.node.v1.OpenRequest
+	(*OpenResponse)(nil),       // 59: agentrun.node.v1.OpenResponse
+	(*WriteRequest)(nil),       // 60: agentrun.node.v1.WriteRequest
+	(*RemoveRequest)(nil),      // 61: agentrun.node.v1.RemoveRequest
+	(*MoveRequest)(nil),        // 62: agentrun.node.v1.MoveRequest
+	(*WatchRequest)(nil),       // 63: agentrun.node.v1.WatchRequest
+	(*DetailRequest)(nil),      // 64: agentrun.node.v1.DetailRequest
+	(*FileDetail)(nil),         // 65: agentrun.node.v1.FileDetail
+	(*DetailResponse)(nil),     // 66: agentrun.node.v1.DetailResponse
+	(*SetTagsRequest)(nil),     // 67: agentrun.node.v1.SetTagsRequest
+	(*FileEvent)(nil),          // 68: agentrun.node.v1.FileEvent
+	(*CaptureRequest)(nil),     // 69: agentrun.node.v1.CaptureRequest
+	(*SnapshotRequest)(nil),    // 70: agentrun.node.v1.SnapshotRequest
+	(*SnapshotResponse)(nil),   // 71: agentrun.node.v1.SnapshotResponse
+	(*DiffRequest)(nil),        // 72: agentrun.node.v1.DiffRequest
+	(*FileChange)(nil),         // 73: agentrun.node.v1.FileChange
+	(*MergeRequest)(nil),       // 74: agentrun.node.v1.MergeRequest
+	(*MergeResponse)(nil),      // 75: agentrun.node.v1.MergeResponse
+	(*Problem)(nil),            // 76: agentrun.node.v1.Problem
+	nil,                        // 77: agentrun.node.v1.NodeInfo.EnginesEntry
+	nil,                        // 78: agentrun.node.v1.NodeInfo.LacksEntry
+	nil,                        // 79: agentrun.node.v1.Command.ModesEntry
+	nil,                        // 80: agentrun.node.v1.FileDetail.TagsEntry
+	nil,                        // 81: agentrun.node.v1.SetTagsRequest.TagsEntry
+	nil,                        // 82: agentrun.node.v1.SnapshotResponse.BucketsEntry
 }
 var file_agentrun_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: agentrun.node.v1.RegisterRequest.info:type_name -> agentrun.node.v1.NodeInfo
 	5,  // 1: agentrun.node.v1.HeartbeatRequest.info:type_name -> agentrun.node.v1.NodeInfo
-	76, // 2: agentrun.node.v1.NodeInfo.engines:type_name -> agentrun.node.v1.NodeInfo.EnginesEntry
-	77, // 3: agentrun.node.v1.NodeInfo.lacks:type_name -> agentrun.node.v1.NodeInfo.LacksEntry
-	7,  // 4: agentrun.node.v1.Spec.volumes:type_name -> agentrun.node.v1.Volume
-	8,  // 5: agentrun.node.v1.Spec.limits:type_name -> agentrun.node.v1.Limits
-	9,  // 6: agentrun.node.v1.BuildRequest.spec:type_name -> agentrun.node.v1.Spec
-	7,  // 7: agentrun.node.v1.Claim.volumes:type_name -> agentrun.node.v1.Volume
-	7,  // 8: agentrun.node.v1.StartRequest.volumes:type_name -> agentrun.node.v1.Volume
-	16, // 9: agentrun.node.v1.StartRequest.claim:type_name -> agentrun.node.v1.Claim
-	7,  // 10: agentrun.node.v1.Mounted.spec:type_name -> agentrun.node.v1.Volume
-	18, // 11: agentrun.node.v1.Running.volumes:type_name -> agentrun.node.v1.Mounted
-	16, // 12: agentrun.node.v1.ClaimRequest.claim:type_name -> agentrun.node.v1.Claim
-	16, // 13: agentrun.node.v1.ForkRequest.claims:type_name -> agentrun.node.v1.Claim
-	19, // 14: agentrun.node.v1.ForkResponse.children:type_name -> agentrun.node.v1.Running
-	16, // 15: agentrun.node.v1.WakeRequest.claim:type_name -> agentrun.node.v1.Claim
-	33, // 16: agentrun.node.v1.StatusResponse.sandboxes:type_name -> agentrun.node.v1.SandboxStatus
-	36, // 17: agentrun.node.v1.Command.tty:type_name -> agentrun.node.v1.Size
-	78, // 18: agentrun.node.v1.Command.modes:type_name -> agentrun.node.v1.Command.ModesEntry
-	37, // 19: agentrun.node.v1.ExecInput.command:type_name -> agentrun.node.v1.Command
-	36, // 20: agentrun.node.v1.ExecInput.resize:type_name -> agentrun.node.v1.Size
-	40, // 21: agentrun.node.v1.CodeInput.start:type_name -> agentrun.node.v1.CodeStart
-	42, // 22: agentrun.node.v1.CodeOutput.result:type_name -> agentrun.node.v1.CodeResult
-	45, // 23: agentrun.node.v1.ProcessesResponse.processes:type_name -> agentrun.node.v1.RunningCommand
-	49, // 24: agentrun.node.v1.DialInput.start:type_name -> agentrun.node.v1.DialStart
-	54, // 25: agentrun.node.v1.ListResponse.files:type_name -> agentrun.node.v1.FileInfo
-	54, // 26: agentrun.node.v1.OpenResponse.info:type_name -> agentrun.node.v1.FileInfo
-	52, // 27: agentrun.node.v1.WriteRequest.file:type_name -> agentrun.node.v1.FileRequest
-	54, // 28: agentrun.node.v1.FileDetail.leads:type_name -> agentrun.node.v1.FileInfo
-	79, // 29: agentrun.node.v1.FileDetail.tags:type_name -> agentrun.node.v1.FileDetail.TagsEntry
-	64, // 30: agentrun.node.v1.DetailResponse.details:type_name -> agentrun.node.v1.FileDetail
-	80, // 31: agentrun.node.v1.SetTagsRequest.tags:type_name -> agentrun.node.v1.SetTagsRequest.TagsEntry
-	81, // 32: agentrun.node.v1.SnapshotResponse.buckets:type_name -> agentrun.node.v1.SnapshotResponse.BucketsEntry
-	6,  // 33: agentrun.node.v1.NodeInfo.LacksEntry.value:type_name -> agentrun.node.v1.Features
-	4,  // 34: agentrun.node.v1.NodeService.Info:input_type -> agentrun.node.v1.InfoRequest
-	10, // 35: agentrun.node.v1.NodeService.Build:input_type -> agentrun.node.v1.BuildRequest
-	12, // 36: agentrun.node.v1.NodeService.Images:input_type -> agentrun.node.v1.ImagesRequest
-	14, // 37: agentrun.node.v1.NodeService.DropImage:input_type -> agentrun.node.v1.DropImageRequest
-	17, // 38: agentrun.node.v1.NodeService.Start:input_type -> agentrun.node.v1.StartRequest
-	20, // 39: agentrun.node.v1.NodeService.Claim:input_type -> agentrun.node.v1.ClaimRequest
-	22, // 40: agentrun.node.v1.NodeService.Fork:input_type -> agentrun.node.v1.ForkRequest
-	24, // 41: agentrun.node.v1.NodeService.SetNetwork:input_type -> agentrun.node.v1.SetNetworkRequest
-	26, // 42: agentrun.node.v1.NodeService.Hibernate:input_type -> agentrun.node.v1.HibernateRequest
-	28, // 43: agentrun.node.v1.NodeService.Wake:input_type -> agentrun.node.v1.WakeRequest
-	29, // 44: agentrun.node.v1.NodeService.End:input_type -> agentrun.node.v1.EndRequest
-	31, // 45: agentrun.node.v1.NodeService.Status:input_type -> agentrun.node.v1.StatusRequest
-	34, // 46: agentrun.node.v1.NodeService.Usage:input_type -> agentrun.node.v1.UsageRequest
-	38, // 47: agentrun.node.v1.NodeService.Exec:input_type -> agentrun.node.v1.ExecInput
-	38, // 48: agentrun.node.v1.NodeService.Attach:input_type -> agentrun.node.v1.ExecInput
-	41, // 49: agentrun.node.v1.NodeService.Code:input_type -> agentrun.node.v1.CodeInput
-	44, // 50: agentrun.node.v1.NodeService.Processes:input_type -> agentrun.node.v1.ProcessesRequest
-	47, // 51: agentrun.node.v1.NodeService.Signal:input_type -> agentrun.node.v1.SignalRequest
-	50, // 52: agentrun.node.v1.NodeService.Dial:input_type -> agentrun.node.v1.DialInput
-	52, // 53: agentrun.node.v1.NodeService.Stat:input_type -> agentrun.node.v1.FileRequest
-	55, // 54: agentrun.node.v1.NodeService.List:input_type -> agentrun.node.v1.ListRequest
-	57, // 55: agentrun.node.v1.NodeService.Open:input_type -> agentrun.node.v1.OpenRequest
-	59, // 56: agentrun.node.v1.NodeService.Write:input_type -> agentrun.node.v1.WriteRequest
-	52, // 57: agentrun.node.v1.NodeService.Mkdir:input_type -> agentrun.node.v1.FileRequest
-	60, // 58: agentrun.node.v1.NodeService.Remove:input_type -> agentrun.node.v1.RemoveRequest
-	61, // 59: agentrun.node.v1.NodeService.Move:input_type -> agentrun.node.v1.MoveRequest
-	62, // 60: agentrun.node.v1.NodeService.Watch:input_type -> agentrun.node.v1.WatchRequest
-	63, // 61: agentrun.node.v1.NodeService.Detail:input_type -> agentrun.node.v1.DetailRequest
-	66, // 62: agentrun.node.v1.NodeService.SetTags:input_type -> agentrun.node.v1.SetTagsRequest
-	68, // 63: agentrun.node.v1.NodeService.Capture:input_type -> agentrun.node.v1.CaptureRequest
-	69, // 64: agentrun.node.v1.NodeService.Snapshot:input_type -> agentrun.node.v1.SnapshotRequest
-	71, // 65: agentrun.node.v1.NodeService.Diff:input_type -> agentrun.node.v1.DiffRequest
-	73, // 66: agentrun.node.v1.NodeService.Merge:input_type -> agentrun.node.v1.MergeRequest
-	0,  // 67: agentrun.node.v1.RegistryService.Register:input_type -> agentrun.node.v1.RegisterRequest
-	2,  // 68: agentrun.node.v1.RegistryService.Heartbeat:input_type -> agentrun.node.v1.HeartbeatRequest
-	5,  // 69: agentrun.node.v1.NodeService.Info:output_type -> agentrun.node.v1.NodeInfo
-	11, // 70: agentrun.node.v1.NodeService.Build:output_type -> agentrun.node.v1.BuildLog
-	13, // 71: agentrun.node.v1.NodeService.Images:output_type -> agentrun.node.v1.ImagesResponse
-	15, // 72: agentrun.node.v1.NodeService.DropImage:output_type -> agentrun.node.v1.DropImageResponse
-	19, // 73: agentrun.node.v1.NodeService.Start:output_type -> agentrun.node.v1.Running
-	21, // 74: agentrun.node.v1.NodeService.Claim:output_type -> agentrun.node.v1.ClaimResponse
-	23, // 75: agentrun.node.v1.NodeService.Fork:output_type -> agentrun.node.v1.ForkResponse
-	25, // 76: agentrun.node.v1.NodeService.SetNetwork:output_type -> agentrun.node.v1.SetNetworkResponse
-	27, // 77: agentrun.node.v1.NodeService.Hibernate:output_type -> agentrun.node.v1.HibernateResponse
-	19, // 78: agentrun.node.v1.NodeService.Wake:output_type -> agentrun.node.v1.Running
-	30, // 79: agentrun.node.v1.NodeService.End:output_type -> agentrun.node.v1.EndResponse
-	32, // 80: agentrun.node.v1.NodeService.Status:output_type -> agentrun.node.v1.StatusResponse
-	35, // 81: agentrun.node.v1.NodeService.Usage:output_type -> agentrun.node.v1.UsageResponse
-	39, // 82: agentrun.node.v1.NodeService.Exec:output_type -> agentrun.node.v1.ExecOutput
-	39, // 83: agentrun.node.v1.NodeService.Attach:output_type -> agentrun.node.v1.ExecOutput
-	43, // 84: agentrun.node.v1.NodeService.Code:output_type -> agentrun.node.v1.CodeOutput
-	46, // 85: agentrun.node.v1.NodeService.Processes:output_type -> agentrun.node.v1.ProcessesResponse
-	48, // 86: agentrun.node.v1.NodeService.Signal:output_type -> agentrun.node.v1.SignalResponse
-	51, // 87: agentrun.node.v1.NodeService.Dial:output_type -> agentrun.node.v1.DialOutput
-	54, // 88: agentrun.node.v1.NodeService.Stat:output_type -> agentrun.node.v1.FileInfo
-	56, // 89: agentrun.node.v1.NodeService.List:output_type -> agentrun.node.v1.ListResponse
-	58, // 90: agentrun.node.v1.NodeService.Open:output_type -> agentrun.node.v1.OpenResponse
-	54, // 91: agentrun.node.v1.NodeService.Write:output_type -> agentrun.node.v1.FileInfo
-	53, // 92: agentrun.node.v1.NodeService.Mkdir:output_type -> agentrun.node.v1.FileResponse
-	53, // 93: agentrun.node.v1.NodeService.Remove:output_type -> agentrun.node.v1.FileResponse
-	53, // 94: agentrun.node.v1.NodeService.Move:output_type -> agentrun.node.v1.FileResponse
-	67, // 95: agentrun.node.v1.NodeService.Watch:output_type -> agentrun.node.v1.FileEvent
-	65, // 96: agentrun.node.v1.NodeService.Detail:output_type -> agentrun.node.v1.DetailResponse
-	53, // 97: agentrun.node.v1.NodeService.SetTags:output_type -> agentrun.node.v1.FileResponse
-	70, // 98: agentrun.node.v1.NodeService.Capture:output_type -> agentrun.node.v1.SnapshotResponse
-	70, // 99: agentrun.node.v1.NodeService.Snapshot:output_type -> agentrun.node.v1.SnapshotResponse
-	72, // 100: agentrun.node.v1.NodeService.Diff:output_type -> agentrun.node.v1.FileChange
-	74, // 101: agentrun.node.v1.NodeService.Merge:output_type -> agentrun.node.v1.MergeResponse
-	1,  // 102: agentrun.node.v1.RegistryService.Register:output_type -> agentrun.node.v1.RegisterResponse
-	3,  // 103: agentrun.node.v1.RegistryService.Heartbeat:output_type -> agentrun.node.v1.HeartbeatResponse
-	69, // [69:104] is the sub-list for method output_type
-	34, // [34:69] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	77, // 2: agentrun.node.v1.NodeInfo.engines:type_name -> agentrun.node.v1.NodeInfo.EnginesEntry
+	78, // 3: agentrun.node.v1.NodeInfo.lacks:type_name -> agentrun.node.v1.NodeInfo.LacksEntry
+	9,  // 4: agentrun.node.v1.Limits.disk:type_name -> agentrun.node.v1.Rate
+	9,  // 5: agentrun.node.v1.Limits.network_in:type_name -> agentrun.node.v1.Rate
+	9,  // 6: agentrun.node.v1.Limits.network_out:type_name -> agentrun.node.v1.Rate
+	7,  // 7: agentrun.node.v1.Spec.volumes:type_name -> agentrun.node.v1.Volume
+	8,  // 8: agentrun.node.v1.Spec.limits:type_name -> agentrun.node.v1.Limits
+	10, // 9: agentrun.node.v1.BuildRequest.spec:type_name -> agentrun.node.v1.Spec
+	7,  // 10: agentrun.node.v1.Claim.volumes:type_name -> agentrun.node.v1.Volume
+	7,  // 11: agentrun.node.v1.StartRequest.volumes:type_name -> agentrun.node.v1.Volume
+	17, // 12: agentrun.node.v1.StartRequest.claim:type_name -> agentrun.node.v1.Claim
+	7,  // 13: agentrun.node.v1.Mounted.spec:type_name -> agentrun.node.v1.Volume
+	19, // 14: agentrun.node.v1.Running.volumes:type_name -> agentrun.node.v1.Mounted
+	17, // 15: agentrun.node.v1.ClaimRequest.claim:type_name -> agentrun.node.v1.Claim
+	17, // 16: agentrun.node.v1.ForkRequest.claims:type_name -> agentrun.node.v1.Claim
+	20, // 17: agentrun.node.v1.ForkResponse.children:type_name -> agentrun.node.v1.Running
+	17, // 18: agentrun.node.v1.WakeRequest.claim:type_name -> agentrun.node.v1.Claim
+	34, // 19: agentrun.node.v1.StatusResponse.sandboxes:type_name -> agentrun.node.v1.SandboxStatus
+	37, // 20: agentrun.node.v1.Command.tty:type_name -> agentrun.node.v1.Size
+	79, // 21: agentrun.node.v1.Command.modes:type_name -> agentrun.node.v1.Command.ModesEntry
+	38, // 22: agentrun.node.v1.ExecInput.command:type_name -> agentrun.node.v1.Command
+	37, // 23: agentrun.node.v1.ExecInput.resize:type_name -> agentrun.node.v1.Size
+	41, // 24: agentrun.node.v1.CodeInput.start:type_name -> agentrun.node.v1.CodeStart
+	43, // 25: agentrun.node.v1.CodeOutput.result:type_name -> agentrun.node.v1.CodeResult
+	46, // 26: agentrun.node.v1.ProcessesResponse.processes:type_name -> agentrun.node.v1.RunningCommand
+	50, // 27: agentrun.node.v1.DialInput.start:type_name -> agentrun.node.v1.DialStart
+	55, // 28: agentrun.node.v1.ListResponse.files:type_name -> agentrun.node.v1.FileInfo
+	55, // 29: agentrun.node.v1.OpenResponse.info:type_name -> agentrun.node.v1.FileInfo
+	53, // 30: agentrun.node.v1.WriteRequest.file:type_name -> agentrun.node.v1.FileRequest
+	55, // 31: agentrun.node.v1.FileDetail.leads:type_name -> agentrun.node.v1.FileInfo
+	80, // 32: agentrun.node.v1.FileDetail.tags:type_name -> agentrun.node.v1.FileDetail.TagsEntry
+	65, // 33: agentrun.node.v1.DetailResponse.details:type_name -> agentrun.node.v1.FileDetail
+	81, // 34: agentrun.node.v1.SetTagsRequest.tags:type_name -> agentrun.node.v1.SetTagsRequest.TagsEntry
+	82, // 35: agentrun.node.v1.SnapshotResponse.buckets:type_name -> agentrun.node.v1.SnapshotResponse.BucketsEntry
+	6,  // 36: agentrun.node.v1.NodeInfo.LacksEntry.value:type_name -> agentrun.node.v1.Features
+	4,  // 37: agentrun.node.v1.NodeService.Info:input_type -> agentrun.node.v1.InfoRequest
+	11, // 38: agentrun.node.v1.NodeService.Build:input_type -> agentrun.node.v1.BuildRequest
+	13, // 39: agentrun.node.v1.NodeService.Images:input_type -> agentrun.node.v1.ImagesRequest
+	15, // 40: agentrun.node.v1.NodeService.DropImage:input_type -> agentrun.node.v1.DropImageRequest
+	18, // 41: agentrun.node.v1.NodeService.Start:input_type -> agentrun.node.v1.StartRequest
+	21, // 42: agentrun.node.v1.NodeService.Claim:input_type -> agentrun.node.v1.ClaimRequest
+	23, // 43: agentrun.node.v1.NodeService.Fork:input_type -> agentrun.node.v1.ForkRequest
+	25, // 44: agentrun.node.v1.NodeService.SetNetwork:input_type -> agentrun.node.v1.SetNetworkRequest
+	27, // 45: agentrun.node.v1.NodeService.Hibernate:input_type -> agentrun.node.v1.HibernateRequest
+	29, // 46: agentrun.node.v1.NodeService.Wake:input_type -> agentrun.node.v1.WakeRequest
+	30, // 47: agentrun.node.v1.NodeService.End:input_type -> agentrun.node.v1.EndRequest
+	32, // 48: agentrun.node.v1.NodeService.Status:input_type -> agentrun.node.v1.StatusRequest
+	35, // 49: agentrun.node.v1.NodeService.Usage:input_type -> agentrun.node.v1.UsageRequest
+	39, // 50: agentrun.node.v1.NodeService.Exec:input_type -> agentrun.node.v1.ExecInput
+	39, // 51: agentrun.node.v1.NodeService.Attach:input_type -> agentrun.node.v1.ExecInput
+	42, // 52: agentrun.node.v1.NodeService.Code:input_type -> agentrun.node.v1.CodeInput
+	45, // 53: agentrun.node.v1.NodeService.Processes:input_type -> agentrun.node.v1.ProcessesRequest
+	48, // 54: agentrun.node.v1.NodeService.Signal:input_type -> agentrun.node.v1.SignalRequest
+	51, // 55: agentrun.node.v1.NodeService.Dial:input_type -> agentrun.node.v1.DialInput
+	53, // 56: agentrun.node.v1.NodeService.Stat:input_type -> agentrun.node.v1.FileRequest
+	56, // 57: agentrun.node.v1.NodeService.List:input_type -> agentrun.node.v1.ListRequest
+	58, // 58: agentrun.node.v1.NodeService.Open:input_type -> agentrun.node.v1.OpenRequest
+	60, // 59: agentrun.node.v1.NodeService.Write:input_type -> agentrun.node.v1.WriteRequest
+	53, // 60: agentrun.node.v1.NodeService.Mkdir:input_type -> agentrun.node.v1.FileRequest
+	61, // 61: agentrun.node.v1.NodeService.Remove:input_type -> agentrun.node.v1.RemoveRequest
+	62, // 62: agentrun.node.v1.NodeService.Move:input_type -> agentrun.node.v1.MoveRequest
+	63, // 63: agentrun.node.v1.NodeService.Watch:input_type -> agentrun.node.v1.WatchRequest
+	64, // 64: agentrun.node.v1.NodeService.Detail:input_type -> agentrun.node.v1.DetailRequest
+	67, // 65: agentrun.node.v1.NodeService.SetTags:input_type -> agentrun.node.v1.SetTagsRequest
+	69, // 66: agentrun.node.v1.NodeService.Capture:input_type -> agentrun.node.v1.CaptureRequest
+	70, // 67: agentrun.node.v1.NodeService.Snapshot:input_type -> agentrun.node.v1.SnapshotRequest
+	72, // 68: agentrun.node.v1.NodeService.Diff:input_type -> agentrun.node.v1.DiffRequest
+	74, // 69: agentrun.node.v1.NodeService.Merge:input_type -> agentrun.node.v1.MergeRequest
+	0,  // 70: agentrun.node.v1.RegistryService.Register:input_type -> agentrun.node.v1.RegisterRequest
+	2,  // 71: agentrun.node.v1.RegistryService.Heartbeat:input_type -> agentrun.node.v1.HeartbeatRequest
+	5,  // 72: agentrun.node.v1.NodeService.Info:output_type -> agentrun.node.v1.NodeInfo
+	12, // 73: agentrun.node.v1.NodeService.Build:output_type -> agentrun.node.v1.BuildLog
+	14, // 74: agentrun.node.v1.NodeService.Images:output_type -> agentrun.node.v1.ImagesResponse
+	16, // 75: agentrun.node.v1.NodeService.DropImage:output_type -> agentrun.node.v1.DropImageResponse
+	20, // 76: agentrun.node.v1.NodeService.Start:output_type -> agentrun.node.v1.Running
+	22, // 77: agentrun.node.v1.NodeService.Claim:output_type -> agentrun.node.v1.ClaimResponse
+	24, // 78: agentrun.node.v1.NodeService.Fork:output_type -> agentrun.node.v1.ForkResponse
+	26, // 79: agentrun.node.v1.NodeService.SetNetwork:output_type -> agentrun.node.v1.SetNetworkResponse
+	28, // 80: agentrun.node.v1.NodeService.Hibernate:output_type -> agentrun.node.v1.HibernateResponse
+	20, // 81: agentrun.node.v1.NodeService.Wake:output_type -> agentrun.node.v1.Running
+	31, // 82: agentrun.node.v1.NodeService.End:output_type -> agentrun.node.v1.EndResponse
+	33, // 83: agentrun.node.v1.NodeService.Status:output_type -> agentrun.node.v1.StatusResponse
+	36, // 84: agentrun.node.v1.NodeService.Usage:output_type -> agentrun.node.v1.UsageResponse
+	40, // 85: agentrun.node.v1.NodeService.Exec:output_type -> agentrun.node.v1.ExecOutput
+	40, // 86: agentrun.node.v1.NodeService.Attach:output_type -> agentrun.node.v1.ExecOutput
+	44, // 87: agentrun.node.v1.NodeService.Code:output_type -> agentrun.node.v1.CodeOutput
+	47, // 88: agentrun.node.v1.NodeService.Processes:output_type -> agentrun.node.v1.ProcessesResponse
+	49, // 89: agentrun.node.v1.NodeService.Signal:output_type -> agentrun.node.v1.SignalResponse
+	52, // 90: agentrun.node.v1.NodeService.Dial:output_type -> agentrun.node.v1.DialOutput
+	55, // 91: agentrun.node.v1.NodeService.Stat:output_type -> agentrun.node.v1.FileInfo
+	57, // 92: agentrun.node.v1.NodeService.List:output_type -> agentrun.node.v1.ListResponse
+	59, // 93: agentrun.node.v1.NodeService.Open:output_type -> agentrun.node.v1.OpenResponse
+	55, // 94: agentrun.node.v1.NodeService.Write:output_type -> agentrun.node.v1.FileInfo
+	54, // 95: agentrun.node.v1.NodeService.Mkdir:output_type -> agentrun.node.v1.FileResponse
+	54, // 96: agentrun.node.v1.NodeService.Remove:output_type -> agentrun.node.v1.FileResponse
+	54, // 97: agentrun.node.v1.NodeService.Move:output_type -> agentrun.node.v1.FileResponse
+	68, // 98: agentrun.node.v1.NodeService.Watch:output_type -> agentrun.node.v1.FileEvent
+	66, // 99: agentrun.node.v1.NodeService.Detail:output_type -> agentrun.node.v1.DetailResponse
+	54, // 100: agentrun.node.v1.NodeService.SetTags:output_type -> agentrun.node.v1.FileResponse
+	71, // 101: agentrun.node.v1.NodeService.Capture:output_type -> agentrun.node.v1.SnapshotResponse
+	71, // 102: agentrun.node.v1.NodeService.Snapshot:output_type -> agentrun.node.v1.SnapshotResponse
+	73, // 103: agentrun.node.v1.NodeService.Diff:output_type -> agentrun.node.v1.FileChange
+	75, // 104: agentrun.node.v1.NodeService.Merge:output_type -> agentrun.node.v1.MergeResponse
+	1,  // 105: agentrun.node.v1.RegistryService.Register:output_type -> agentrun.node.v1.RegisterResponse
+	3,  // 106: agentrun.node.v1.RegistryService.Heartbeat:output_type -> agentrun.node.v1.HeartbeatResponse
+	72, // [72:107] is the sub-list for method output_type
+	37, // [37:72] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_agentrun_node_v1_node_proto_init() }
@@ -5644,38 +5752,38 @@ func file_agentrun_node_v1_node_proto_init() {
 	if File_agentrun_node_v1_node_proto != nil {
 		return
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[38].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[39].OneofWrappers = []any{
 		(*ExecInput_Command)(nil),
 		(*ExecInput_Stdin)(nil),
 		(*ExecInput_Eof)(nil),
 		(*ExecInput_Signal)(nil),
 		(*ExecInput_Resize)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[39].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[40].OneofWrappers = []any{
 		(*ExecOutput_Pid)(nil),
 		(*ExecOutput_Stdout)(nil),
 		(*ExecOutput_Stderr)(nil),
 		(*ExecOutput_Status)(nil),
 		(*ExecOutput_Window)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[41].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[42].OneofWrappers = []any{
 		(*CodeInput_Start)(nil),
 		(*CodeInput_Stdin)(nil),
 		(*CodeInput_Eof)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[43].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[44].OneofWrappers = []any{
 		(*CodeOutput_Stdout)(nil),
 		(*CodeOutput_Stderr)(nil),
 		(*CodeOutput_Result)(nil),
 		(*CodeOutput_Window)(nil),
 		(*CodeOutput_Rich)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[50].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[51].OneofWrappers = []any{
 		(*DialInput_Start)(nil),
 		(*DialInput_Data)(nil),
 		(*DialInput_Eof)(nil),
 	}
-	file_agentrun_node_v1_node_proto_msgTypes[51].OneofWrappers = []any{
+	file_agentrun_node_v1_node_proto_msgTypes[52].OneofWrappers = []any{
 		(*DialOutput_Connected)(nil),
 		(*DialOutput_Data)(nil),
 	}
@@ -5685,7 +5793,7 @@ func file_agentrun_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agentrun_node_v1_node_proto_rawDesc), len(file_agentrun_node_v1_node_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   82,
+			NumMessages:   83,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
