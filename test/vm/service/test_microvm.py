@@ -172,12 +172,11 @@ def test_rates(client):
         fork.exec(FETCH)
         assert took(lambda: fork.exec("page = fetch('http://site.test:8081/?zeros=524288')")) > 6
         assert fork.exec("print(len(page))").stdout == "524288\n"
-        with fork.exec(["dd", "if=/dev/zero", "of=/workspace/g", "bs=1M", "count=1000"], background=True) as writes:
-            until(lambda: fork.files.exists("g"))
-            child, = fork.fork()  # which doesn't wait for what is written
-            assert child.exec(["echo", "alive"]).stdout == "alive\n"
-            child.terminate()
-            writes.kill()
+        fork.exec(["dd", "if=/dev/zero", "of=/workspace/g", "bs=1M", "count=1000"], background=True)
+        until(lambda: fork.files.exists("g"))
+        child, = fork.fork()  # which doesn't wait for what is written
+        assert child.exec(["echo", "alive"]).stdout == "alive\n"
+        child.terminate()
         fork.terminate()
 
 
