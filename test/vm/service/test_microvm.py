@@ -12,7 +12,7 @@ import time
 import pytest
 
 from agent_run import AgentRunError, Lease, NetworkPolicy, Rate, VolumeMount
-from conftest import cli, control, until
+from conftest import cli, control, until, vm
 
 FIRST, SECOND = re.findall(r"^```python\n(.*?)^```$", pathlib.Path(os.environ["SEED"]).read_text(), re.S | re.M)
 
