@@ -1,4 +1,5 @@
-// Command agentrun-guest is the first process of a VM: it makes a machine of what the kernel has started, and then serves the host.
+// Command agentrun-guest is the first process of a VM: it makes a machine of what the kernel has started, and then serves the host. Called by
+// the name of one of machine.Tools it is a command that has the host do what it is told to, as fork does.
 //
 // Its standard streams are the console. Whatever goes wrong before it serves is a line there, and the machine goes off; should it die
 // itself, the kernel panics, which the command line panic=-1 makes a reset.
@@ -8,7 +9,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +21,10 @@ import (
 )
 
 func main() {
+	if name := filepath.Base(os.Args[0]); slices.Contains(machine.Tools[:], name) {
+		dir, _ := os.Getwd() // of paths that are relative; without it there are none
+		os.Exit(agent.Ask(machine.Asks, append([]string{name}, os.Args[1:]...), dir, os.Stdout, os.Stderr))
+	}
 	if os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "agentrun-guest: it is the first process of a VM, and does nothing elsewhere")
 		os.Exit(2)
@@ -51,6 +58,11 @@ func serve() error {
 		return err
 	}
 	a := agent.New(agent.Options{Machine: machine.Machine{}, Workload: workload, Init: true, User: c.User, Dir: c.Dir, Env: c.Env, Log: log})
+	asks, err := machine.ListenAsks()
+	if err != nil {
+		return err
+	}
+	go func() { log("asks: %v", a.ServeAsks(asks)) }()
 	if c.Device != "" {
 		return device(a, c.Device)
 	}

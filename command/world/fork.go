@@ -60,6 +60,18 @@ var forkSpec = tool.Spec{
 
 // Fork forks the sandbox.
 func Fork(t *tool.T) int {
+	f := parseFork(t)
+	control(t)
+	if f.Child {
+		return f.child(t)
+	}
+	return t.RunAs(f)
+}
+
+// Forked is what a Fork goes on with in a child, where it can't be copied: called with the same arguments, it says which child this is.
+func Forked(t *tool.T) int { return parseFork(t).child(t) }
+
+func parseFork(t *tool.T) *forking {
 	opts, operands := t.Parse(&forkSpec)
 	f := &forking{Options: services.ForkOptions{Count: 1}}
 	for _, o := range opts {
@@ -85,12 +97,7 @@ func Fork(t *tool.T) int {
 	if len(operands) > 0 {
 		t.Extra(misused, operands[0])
 	}
-	if f.Child {
-		control(t)
-		return f.child(t)
-	}
-	control(t)
-	return t.RunAs(f)
+	return f
 }
 
 // lease reads a duration in seconds, or in Go's notation.

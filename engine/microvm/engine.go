@@ -27,6 +27,7 @@ import (
 	"sync"
 	"time"
 
+	"agentrun.dev/command/services"
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
 	"agentrun.dev/guest/image"
@@ -75,8 +76,9 @@ type Engine struct {
 	shells allShells
 	bases  bases
 
-	ctx  context.Context // ends with Close
-	stop context.CancelFunc
+	ctx     context.Context // ends with Close
+	stop    context.CancelFunc
+	hearing sync.WaitGroup // of what machines' programs ask for
 
 	mu        sync.Mutex
 	instances map[*Instance]struct{}
@@ -124,10 +126,8 @@ func examine() error {
 	return nil
 }
 
-// Lacks implements engine.Lacker: machines have a root of their own, and nothing of ours that commands could ask.
-func (e *Engine) Lacks() []engine.Feature {
-	return []engine.Feature{engine.Roots, engine.Services}
-}
+// Lacks implements engine.Lacker: machines have a root of their own.
+func (e *Engine) Lacks() []engine.Feature { return []engine.Feature{engine.Roots} }
 
 // FreezeTimeout implements engine.Patient: the guest has its time to stand still, and its memory has as much to be copied.
 func (e *Engine) FreezeTimeout() time.Duration { return 2 * e.o.Patience }
@@ -153,7 +153,7 @@ func (e *Engine) Boot(ctx context.Context, s engine.Spec) (engine.Instance, erro
 			return nil, err
 		}
 	}
-	return e.add(in)
+	return e.add(in, s.Services)
 }
 
 // kind is what a spec asks for.
@@ -229,8 +229,8 @@ func mergeEnv(lists ...[]string) []string {
 	return out
 }
 
-// add makes an instance known, until it ends.
-func (e *Engine) add(in *Instance) (engine.Instance, error) {
+// add makes an instance known, until it ends, and gives it services.
+func (e *Engine) add(in *Instance, s *services.Services) (engine.Instance, error) {
 	e.mu.Lock()
 	if e.closed {
 		e.mu.Unlock()
@@ -239,6 +239,7 @@ func (e *Engine) add(in *Instance) (engine.Instance, error) {
 		return nil, err
 	}
 	e.instances[in] = struct{}{}
+	e.hearing.Go(func() { in.hear(s) })
 	e.mu.Unlock()
 	context.AfterFunc(in.life, func() {
 		e.mu.Lock()
@@ -283,6 +284,7 @@ func (e *Engine) Close() error {
 		wg.Go(func() { in.end(errs.Msg(errs.Unavailable, "microvm", in.id, "the engine is closed")) })
 	}
 	wg.Wait()
+	e.hearing.Wait()
 	err := errors.Join(e.bases.close(), e.shells.close())
 	if e.o.Users != nil {
 		err = errors.Join(err, e.o.Users.Close())

@@ -45,7 +45,7 @@ func (im *Image) Start(ctx context.Context, id engine.Identity, volumes []engine
 	if err != nil {
 		return nil, err
 	}
-	return im.e.add(in)
+	return im.e.add(in, id.Services)
 }
 
 // start makes a machine of the image. After an error nothing of it is left.

@@ -67,6 +67,7 @@ type Agent struct {
 	conns    map[net.Conn]struct{}
 	trees    map[uint64]*tree
 	lastTree uint64
+	asks     asks
 	closed   bool
 	running  sync.WaitGroup
 }
@@ -137,6 +138,7 @@ func (a *Agent) Close() error {
 		commands = append(commands, c)
 	}
 	a.mu.Unlock()
+	a.asks.close()
 	for _, c := range commands {
 		c.kill()
 	}
@@ -186,6 +188,10 @@ func (a *Agent) handle(s *wire.Stream, request []byte) (err error) {
 		return a.tree(s)
 	case r.Node != nil:
 		return a.node(s, r.Node)
+	case r.Asks != nil:
+		return a.asks.tell(s)
+	case r.Reply != nil:
+		return a.asks.reply(s, r.Reply.ID)
 	case r.Mount != nil, r.Unmount != nil, r.Shutdown != nil:
 		return a.machine(r)
 	}

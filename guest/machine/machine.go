@@ -65,6 +65,11 @@ func Boot(log func(string, ...any)) (*Config, error) {
 		if err := root(&c); err != nil {
 			return nil, err
 		}
+	} else if err := program("/"); err != nil {
+		return nil, err
+	}
+	if err := tools(); err != nil {
+		return nil, err
 	}
 	m := Machine{}
 	for _, v := range c.Mounts {
@@ -184,6 +189,9 @@ func root(c *Config) error {
 	if err := mount(wire.Mount{Type: "overlay", Source: "root", Path: base + "/all", Options: wire.Text(options)}); err != nil {
 		return err
 	}
+	if err := errors.Join(inMemory(base+"/all/run", "mode=0755"), program(base+"/all")); err != nil {
+		return err
+	}
 	// What the archive held takes memory: it is removed, then the overlay takes its place. /run moves along, as the layers lie in it.
 	entries, err := os.ReadDir("/")
 	if err != nil {
@@ -213,12 +221,12 @@ func root(c *Config) error {
 		return errs.New(errs.Other, "root", "/", err)
 	}
 	// /run and /tmp of the new root are in memory; the old /run is out of sight now, but alive.
-	for path, mode := range map[string]string{"/run": "mode=0755", "/tmp": "mode=1777"} {
-		if err := mount(wire.Mount{Type: "tmpfs", Source: "tmpfs", Path: wire.Text(path), Options: wire.Text(mode)}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return inMemory("/tmp", "mode=1777")
+}
+
+// inMemory mounts a filesystem in memory.
+func inMemory(path, options string) error {
+	return mount(wire.Mount{Type: "tmpfs", Source: "tmpfs", Path: wire.Text(path), Options: wire.Text(options)})
 }
 
 // mount mounts one filesystem; a disk may still have to appear.

@@ -30,6 +30,8 @@ type Request struct {
 	Freeze   *Freeze   `json:"freeze,omitempty"`   // –
 	Thaw     *Freeze   `json:"thaw,omitempty"`     // –
 	Renew    *Renew    `json:"renew,omitempty"`    // –
+	Asks     *struct{} `json:"asks,omitempty"`     // Ask, as many as come, as long as the call lasts
+	Reply    *Reply    `json:"reply,omitempty"`    // data from the host, then Exit; errs.NotFound or errs.Canceled if nobody waits for it any more
 	Mount    *Mount    `json:"mount,omitempty"`    // –
 	Unmount  *Path     `json:"unmount,omitempty"`  // –
 	Shutdown *struct{} `json:"shutdown,omitempty"` // –, and the machine goes off
@@ -161,6 +163,21 @@ type Event struct {
 // Events are some changes, in order.
 type Events struct {
 	Events []Event `json:"events"`
+}
+
+// Ask is a command that a program of the workload wants to be run by the host, such as a fork of the sandbox.
+type Ask struct {
+	ID   uint64 `json:"id"`
+	Args []Text `json:"args"` // the command's name first
+	Dir  Text   `json:"dir"`  // where it was called
+	// Again says that the host was told of it over an earlier call, and has not ended it: it may have been the machine's from which this one
+	// was forked.
+	Again bool `json:"again,omitempty"`
+}
+
+// Reply is what the host's run of a command that was asked for says.
+type Reply struct {
+	ID uint64 `json:"id"`
 }
 
 // Stats tell what the sandbox uses.

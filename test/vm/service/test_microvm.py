@@ -180,6 +180,26 @@ def test_rates(client):
         fork.terminate()
 
 
+def test_world(box):
+    """What a sandbox does to itself, from inside: it tries two ways, and takes one."""
+    box.files.write("tried", "nothing")
+    try:
+        r = box.exec(["sh", "-c", """
+            snapshot take before && echo own > /tmp/memory || exit 9
+            case $(fork -n 2 --name way) in
+              "child "*) echo $(fork --self --json | grep -o '"index":[0-9]') $(cat /tmp/memory) > tried; sleep 1000 ;;
+            esac
+            until snapshot diff --name-only way-2 2>/dev/null | grep tried; do sleep 0.2; done
+            sleep 1; merge way-2 && cat tried
+            fork --self"""])
+        assert r.stdout.endswith('"index":2 own\n') and r.exit_code == 1 and "isn't a fork" in r.stderr, r
+        assert box.exec(["cat", "/tmp/memory"]).stdout == "own\n"
+    finally:
+        cli("sandboxes", "end", "way-1", "way-2", check=False)
+    assert box.exec(["merge", "nobody"]).exit_code == 4
+    assert "fork --self" in box.exec(["fork", "--help"]).stdout
+
+
 def test_volume(client, pool):
     """A volume of the service is mounted in a machine, and in the next one; a snapshot keeps what was in the others."""
     v = client.volumes.create("vol")
