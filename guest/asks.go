@@ -16,6 +16,9 @@ func (c *Client) Asks(ctx context.Context, take func(wire.Ask)) error {
 		if err := s.Receive(&q); err != nil {
 			return err
 		}
+		if len(q.Args) == 0 {
+			return errs.Msg(errs.Corrupt, "guest", "", "it asks for a command without a name")
+		}
 		take(q)
 		return nil
 	})

@@ -62,7 +62,7 @@ func (in *Instance) hear(s *services.Services) {
 
 // program is what runs for an ask.
 func program(q wire.Ask, child bool) proc.Program {
-	name := strings.ToValidUTF8(string(append(q.Args, "")[0]), "?")
+	name := strings.ToValidUTF8(string(q.Args[0]), "?")
 	switch {
 	case q.Again && child && name == "fork":
 		return tool.Func(world.Forked)
