@@ -19,28 +19,32 @@ type vcpu struct {
 	kvm    *kvm.VCPU
 	vm     *VM
 	tid    atomic.Int32 // of its thread; 0 until that has begun, and then a signal isn't needed
-	orders chan struct{}
+	orders orders
 	pause  atomic.Bool
 	cpuid  []kvm.CPUIDEntry
 	fresh  []kvm.MSR // as a new vCPU has them: what a restore needn't set
 	tscKHz int
 }
 
-// newVCPU makes a vCPU and tells it what it is.
-func (v *VM) newVCPU(id int) (*vcpu, error) {
-	k, err := v.vm.CreateVCPU(id)
-	if err != nil {
-		return nil, err
+// newVCPU begins the thread of a vCPU that is still to be made.
+func (v *VM) newVCPU() *vcpu {
+	c := &vcpu{vm: v}
+	v.loops.Add(1)
+	go c.loop()
+	return c
+}
+
+// make makes the vCPU and tells it what it is.
+func (c *vcpu) make(id int) (err error) {
+	v := c.vm
+	if c.kvm, err = v.vm.CreateVCPU(id); err != nil {
+		return err
 	}
-	c := &vcpu{kvm: k, vm: v, orders: make(chan struct{}, 1), cpuid: guestCPUID(v.host.cpuid, id, v.config.VCPUs), tscKHz: k.TSCKHz()}
-	if err = k.SetCPUID(c.cpuid); err == nil {
-		c.fresh, err = snapshot.ReadMSRs(k, v.host.msrs)
+	c.cpuid, c.tscKHz = guestCPUID(v.host.cpuid, id, v.config.VCPUs), c.kvm.TSCKHz()
+	if err = c.kvm.SetCPUID(c.cpuid); err == nil {
+		c.fresh, err = snapshot.ReadMSRs(c.kvm, v.host.msrs)
 	}
-	if err != nil {
-		k.Close()
-		return nil, err
-	}
-	return c, nil
+	return err
 }
 
 // loop runs the guest each time it is told to, until it is paused or ends.
@@ -49,7 +53,7 @@ func (c *vcpu) loop() {
 	runtime.LockOSThread() // the kernel prefers one thread for each vCPU, and a signal must find it
 	defer runtime.UnlockOSThread()
 	c.tid.Store(int32(unix.Gettid()))
-	for range c.orders {
+	for c.orders.await() {
 		if exit := c.run(); exit != nil {
 			c.vm.end(exit)
 		}
@@ -160,7 +164,7 @@ func (v *VM) startCPUs() {
 		c.kvm.SetImmediateExit(false)
 	}
 	for _, c := range v.cpus { // the first of them may end the guest before the last has begun
-		c.orders <- struct{}{}
+		c.orders.give(orderRun)
 	}
 }
 

@@ -164,6 +164,9 @@ func (h *Host) New(config Config) (_ *VM, err error) {
 			v.release()
 		}
 	}()
+	for range config.VCPUs { // first, so that their threads are there, and wait, when the kernel is done with the rest
+		v.cpus = append(v.cpus, v.newVCPU())
+	}
 	if v.mem, err = memory.Reserve(config.Memory); err != nil {
 		return nil, err
 	}
@@ -180,16 +183,10 @@ func (h *Host) New(config Config) (_ *VM, err error) {
 	}
 	v.console = newConsole(config.Tail, config.Console, v.interrupt(boot.IRQConsole))
 	v.ports = v.legacy()
-	for i := range config.VCPUs {
-		c, err := v.newVCPU(i)
-		if err != nil {
+	for i, c := range v.cpus {
+		if err = c.make(i); err != nil {
 			return nil, err
 		}
-		v.cpus = append(v.cpus, c)
-	}
-	for _, c := range v.cpus {
-		v.loops.Add(1)
-		go c.loop()
 	}
 	return v, nil
 }
@@ -373,7 +370,7 @@ func (v *VM) Close() error {
 // release gives back what there is. The vCPUs are parked.
 func (v *VM) release() error {
 	for _, c := range v.cpus {
-		close(c.orders)
+		c.orders.give(orderQuit)
 	}
 	v.loops.Wait()
 	var first error
@@ -386,7 +383,9 @@ func (v *VM) release() error {
 		keep(d.Close())
 	}
 	for _, c := range v.cpus {
-		keep(c.kvm.Close())
+		if c.kvm != nil {
+			keep(c.kvm.Close())
+		}
 	}
 	if v.vm != nil {
 		keep(v.vm.Close())

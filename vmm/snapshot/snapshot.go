@@ -6,6 +6,7 @@ package snapshot
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm/kvm"
@@ -172,36 +173,25 @@ func (s *CPU) Set(c *kvm.VCPU, fresh []kvm.MSR) error {
 	if err != nil {
 		return err
 	}
-	if c.ID() == 0 {
-		keep(aside(c, s.MSRs))
-	}
-	if err != nil {
-		return err
-	}
 	if err := setMSRs(c, s.MSRs, fresh); err != nil {
 		return err
 	}
 	return c.SetEvents(s.Events)
 }
 
-// aside sets the counter of the VM's first vCPU to something far from what it is to be. A value less than a second off is taken by
-// kernels for an attempt at what is there already, and not set: a shell as old as the guest would keep its own time, which may be behind
-// the guest's. The other vCPUs' counters then agree with the first's, as they should.
-func aside(c *kvm.VCPU, want []kvm.MSR) error {
-	for _, m := range want {
-		if m.Index == msrTSC {
-			m.Value += 1 << 44
-			_, err := c.SetMSRs([]kvm.MSR{m})
-			return err
-		}
-	}
-	return nil
-}
+// farTSC is far from any counter's value that is to be set.
+const farTSC = 1 << 44
 
+// setMSRs sets the counter of the VM's first vCPU to something far from what it is to be, first. A value less than a second off is taken
+// by kernels for an attempt at what is there already, and not set: a shell as old as the guest would keep its own time, which may be behind
+// the guest's. The other vCPUs' counters then agree with the first's, as they should.
 func setMSRs(c *kvm.VCPU, want, fresh []kvm.MSR) error {
-	list := make([]kvm.MSR, 0, len(want))
+	list := make([]kvm.MSR, 0, len(want)+1)
 	var deadline []kvm.MSR
 	for i, m := range want {
+		if m.Index == msrTSC && c.ID() == 0 {
+			list = slices.Insert(list, 0, kvm.MSR{Index: msrTSC, Value: m.Value + farTSC})
+		}
 		switch {
 		case m.Index == msrTSCDeadline: // after the counter that it is a value of
 			deadline = append(deadline, m)
