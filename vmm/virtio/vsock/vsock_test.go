@@ -81,6 +81,9 @@ func (g *guest) poll(limit time.Duration) (h header, data []byte, ok bool) {
 	raw := q.Data(r)
 	q.Add(nil, headerSize, rxSize-headerSize)
 	q.Notify()
+	if n == 0 { // the device had nothing to say after all, which a driver passes over
+		return g.poll(limit)
+	}
 	h.decode((*[headerSize]byte)(raw))
 	if int(h.length) != n-headerSize {
 		g.T.Errorf("a packet of %d bytes says %d", n-headerSize, h.length)
