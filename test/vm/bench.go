@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"os"
 	"os/exec"
 	"path"
@@ -21,7 +22,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,6 +126,7 @@ type Bench struct {
 	addrs           map[int]string
 	file            *os.File // nil, or where the output is, too
 	started         time.Time
+	cpu             int // that it is bound to
 
 	once   sync.Once
 	result *Result
@@ -202,7 +203,8 @@ func (p *Program) start(t testing.TB, archive, dir string) (*Bench, error) {
 	}
 	b.cmd.WaitDelay = 5 * time.Second
 	b.started = time.Now()
-	if err := startOnOneCPU(b.cmd); err != nil {
+	var err error
+	if b.cpu, err = startOnOneCPU(b.cmd); err != nil {
 		b.cancel()
 		_ = b.file.Close()
 		return nil, fmt.Errorf("QEMU: %w", err)
@@ -215,6 +217,7 @@ func (b *Bench) wait() (*Result, error) {
 	defer b.cancel()
 	defer b.file.Close() // may be nil
 	err := b.cmd.Wait()
+	benches.release(b.cpu)
 	r := &Result{Output: bytes.ReplaceAll(b.output.Bytes(), []byte("\r\n"), []byte("\n")), Took: time.Since(b.started)}
 	r.Console, _ = os.ReadFile(b.console)
 	said, _ := os.ReadFile(b.status)
@@ -227,32 +230,69 @@ func (b *Bench) wait() (*Result, error) {
 	return r, r.parse(said)
 }
 
-// turns spreads benches over this machine's processors; so does the process's number, for several processes.
-var turns atomic.Uint32
+// processors counts the benches on each of this machine's processors.
+type processors struct {
+	mu   sync.Mutex
+	used map[int]int
+}
 
-// startOnOneCPU starts QEMU with all its threads on one processor. Its emulation of VMRUN and of exits changes the virtual processor's
-// word of pending interrupts with plain instructions, while another thread may be setting a bit in it: a timer's interrupt that is
-// lost there is never given again, and the bench stands still. On one processor such an instruction is whole.
-func startOnOneCPU(cmd *exec.Cmd) error {
+var benches processors
+
+// take takes one of those allowed that has the fewest; of several like that, processes begin with different ones.
+func (p *processors) take(allowed *unix.CPUSet) int {
+	var list []int
+	for cpu := range len(allowed) * bits.UintSize {
+		if allowed.IsSet(cpu) {
+			list = append(list, cpu)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := os.Getpid() % len(list)
+	best := list[first]
+	for _, cpu := range append(list[first:], list[:first]...) {
+		if p.used[cpu] < p.used[best] {
+			best = cpu
+		}
+	}
+	if p.used == nil {
+		p.used = make(map[int]int)
+	}
+	p.used[best]++
+	return best
+}
+
+func (p *processors) release(cpu int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used[cpu]--
+}
+
+// startOnOneCPU starts QEMU with all its threads on one processor, which the caller releases. Its emulation of VMRUN and of exits changes the
+// virtual processor's word of pending interrupts with plain instructions, while another thread may be setting a bit in it: a timer's interrupt that
+// is lost there is never given again, and the bench stands still. On one processor such an instruction is whole.
+func startOnOneCPU(cmd *exec.Cmd) (cpu int, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
-		return fmt.Errorf("the processors of this thread: %w", err)
+		return 0, fmt.Errorf("the processors of this thread: %w", err)
 	}
-	for cpu, left := 0, (int(turns.Add(1))+os.Getpid())%all.Count(); left >= 0; cpu++ {
-		if all.IsSet(cpu) {
-			if left == 0 {
-				one.Set(cpu)
-			}
-			left--
+	cpu = benches.take(&all)
+	defer func() {
+		if err != nil {
+			benches.release(cpu)
 		}
-	}
+	}()
+	one.Set(cpu)
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
-		return fmt.Errorf("binding QEMU to a processor: %w", err)
+		return 0, fmt.Errorf("binding QEMU to a processor: %w", err)
 	}
-	err := cmd.Start() // which inherits it from this thread
-	return errors.Join(err, unix.SchedSetaffinity(0, &all))
+	err = cmd.Start() // which inherits it from this thread
+	if back := unix.SchedSetaffinity(0, &all); back != nil && err == nil {
+		return 0, errors.Join(back, cmd.Process.Kill(), cmd.Wait())
+	}
+	return cpu, err
 }
 
 // parse reads the init's last words, "booted MILLISECONDS" and "exit STATUS": without them nothing is known about the program.
