@@ -41,9 +41,6 @@ type Options struct {
 	Keychain  authn.Keychain    // credentials for registries; none when nil
 	Transport http.RoundTripper // to registries; the library's when nil
 	Max       int64             // bytes of an image, unpacked; DefaultMax when 0
-	// Layout is the folder of an OCI layout. An image that it names is taken from there, whatever registries have: for hosts
-	// without a way to them. Empty: none.
-	Layout string
 }
 
 // Config is what an image says about the programs in it.
@@ -178,11 +175,6 @@ func (s *Store) open(ctx context.Context, ref string) (v1.Image, error) {
 	if err != nil {
 		return nil, errs.New(errs.Invalid, "image", ref, err)
 	}
-	if s.o.Layout != "" {
-		if img, err := named(s.o.Layout, r); err == nil || errs.KindOf(err) != errs.NotFound {
-			return img, err
-		}
-	}
 	opts := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(s.o.Keychain), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: "amd64"})}
 	if s.o.Transport != nil {
 		opts = append(opts, remote.WithTransport(s.o.Transport))
@@ -217,25 +209,6 @@ func fromLayout(rest string) (v1.Image, error) {
 		return nil, wrap(path, err)
 	}
 	return choose(index, path, tag, 0)
-}
-
-// named finds an image in a layout by a registry's name: the layout may have it short ("python:3.12-slim") or in full.
-func named(path string, ref name.Reference) (v1.Image, error) {
-	index, err := layout.ImageIndexFromPath(path)
-	if err != nil {
-		return nil, wrap(path, err)
-	}
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		return nil, wrap(path, err)
-	}
-	for _, d := range manifest.Manifests {
-		tag := d.Annotations[refName]
-		if r, err := name.ParseReference(tag); tag != "" && err == nil && r.Name() == ref.Name() {
-			return choose(index, path, tag, 0)
-		}
-	}
-	return nil, errs.Msg(errs.NotFound, "image", path, "it holds no image of this name")
 }
 
 // tagged reports whether an image of a layout is the one of a tag. Tools write the tag, or the image's whole name: under refName or as containerd

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"log"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -247,41 +246,3 @@ func TestTarball(t *testing.T) {
 		t.Errorf("an image that is too large: %v", err)
 	}
 }
-
-func TestNamedInALayout(t *testing.T) {
-	dir := t.TempDir()
-	path, err := layout.Write(dir, empty.Index)
-	if err == nil {
-		err = path.AppendImage(sample(t), layout.WithAnnotations(map[string]string{refName: "python:3.12-slim"}))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	registries := roundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New("a registry is asked") })
-	s, err := NewStore(t.TempDir(), Options{Layout: dir, Transport: registries})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, ref := range []string{"python:3.12-slim", "docker.io/library/python:3.12-slim"} {
-		file, c, err := s.Root(t.Context(), ref)
-		if err != nil {
-			t.Fatal(err)
-		}
-		check(t, file, c)
-	}
-	for _, ref := range []string{"python:3.13-slim", "other/python:3.12-slim", "example.org/library/python:3.12-slim"} {
-		if _, _, err := s.Root(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "a registry is asked") {
-			t.Errorf("%s: %v", ref, err)
-		}
-	}
-	if err := os.Remove(filepath.Join(dir, "index.json")); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := s.Root(t.Context(), "python:3.12-slim"); err == nil {
-		t.Error("a layout without an index has an image")
-	}
-}
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
