@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"time"
 
@@ -47,6 +49,7 @@ func log(format string, a ...any) {
 // serve doesn't return while the machine is of use.
 func serve() error {
 	unix.Umask(0o022)
+	collectSeldom()
 	// Signals that would end it are taken and dropped. Ignored they would be so in all commands, too.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGPIPE)
 	c, err := machine.Boot(log)
@@ -76,6 +79,33 @@ func serve() error {
 	}
 	log("ready")
 	return a.Serve(l)
+}
+
+// leastHeap is how much the agent allocates at least until it looks for what it doesn't need any more.
+const leastHeap = 4 << 20
+
+// collectSeldom has garbage collected only when the heap has grown to twice what was in use, as by default, but never because of the time:
+// a collection writes to most of the heap's pages, which every fork would have for itself after two minutes, however idle it is.
+func collectSeldom() {
+	debug.SetGCPercent(-1)
+	limit := func() {
+		s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+			{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
+		metrics.Read(s)
+		n := func(i int) int64 { return int64(s[i].Value.Uint64()) }
+		debug.SetMemoryLimit(n(0) - n(1) - n(2) - n(3) + max(leastHeap, 2*n(4))) // all but the heap, and the heap
+	}
+	limit()
+	afterCollection(limit)
+}
+
+// afterCollection calls f after every collection of garbage.
+func afterCollection(f func()) {
+	type sign struct{ _ *byte }
+	runtime.AddCleanup(&sign{}, func(f func()) {
+		f()
+		afterCollection(f)
+	}, f)
 }
 
 // device serves one connection after another over a device.

@@ -23,8 +23,9 @@ var modules = []string{"virtio_mmio", "vmw_vsock_virtio_transport", "virtio_rng"
 // optional are those that a kernel may lack: a guest without virtio_balloon keeps the memory that it has once used.
 var optional = []string{"virtio_balloon"}
 
-// cmdline is the kernel's: a panic is a reset, which ends the machine; the agent gives entropy besides the CPU's.
-const cmdline = "console=ttyS0 panic=-1 quiet random.trust_cpu=on"
+// cmdline is the kernel's: a panic is a reset, which ends the machine; the agent gives entropy besides the CPU's. Memory that isn't filled with
+// zeros before it is filled with what it is for is memory that a fork needn't have of its own.
+const cmdline = "console=ttyS0 panic=-1 quiet random.trust_cpu=on init_on_alloc=0"
 
 // archive writes what a kernel of ours starts from: the agent, the modules, and what the machine begins with.
 func archive(o *Options, c machine.Config) (*os.File, error) {

@@ -100,7 +100,8 @@ func (a *Agent) Serve(l net.Listener) error {
 			return err
 		}
 		go func() {
-			if err := a.ServeConn(nc); err != nil {
+			// One that broke is nothing to tell of: in each fork one does, and a console is slow.
+			if err := a.ServeConn(nc); err != nil && !errs.Is(err, errs.Unavailable) {
 				a.o.Log("connection: %v", err)
 			}
 		}()

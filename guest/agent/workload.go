@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,10 +50,14 @@ type Group interface {
 
 // Cgroup is a workload in a control group of the second version: nothing gets out of it, and all of it freezes at once.
 type Cgroup struct {
-	path    string
+	path string
+	// The files that a fork needs are open: each file that is opened takes pages of it.
+	freeze, events *os.File
+
 	mu      sync.Mutex
 	next    int
 	retired map[string]struct{} // that weren't empty when they were closed
+	limit   string              // that was set last
 }
 
 // NewCgroup makes the group at path, under a mounted cgroup2.
@@ -64,10 +69,24 @@ func NewCgroup(path string) (*Cgroup, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, errs.New(errs.Unavailable, "workload", path, err)
 	}
-	if _, err := os.Stat(filepath.Join(path, "cgroup.freeze")); err != nil {
-		return nil, errs.New(errs.Unsupported, "workload", path, err)
+	c := &Cgroup{path: path, retired: make(map[string]struct{})}
+	var err error
+	if c.freeze, err = os.OpenFile(filepath.Join(path, "cgroup.freeze"), os.O_WRONLY, 0); err == nil {
+		c.events, err = os.Open(filepath.Join(path, "cgroup.events"))
 	}
-	return &Cgroup{path: path, retired: make(map[string]struct{})}, nil
+	if err != nil {
+		return nil, errs.New(errs.Unsupported, "workload", path, errors.Join(err, c.Close()))
+	}
+	return c, nil
+}
+
+// Close closes the group's files; the group stays.
+func (c *Cgroup) Close() error {
+	err := c.freeze.Close()
+	if c.events != nil {
+		err = errors.Join(err, c.events.Close())
+	}
+	return err
 }
 
 // Group implements Workload.
@@ -91,14 +110,21 @@ func (c *Cgroup) Group() (Group, error) {
 	return g, nil
 }
 
+// yields is how often processes get the processor at once, until they stand still: with a timer that would take a millisecond at least.
+const yields = 4
+
 // Freeze implements Workload.
 func (c *Cgroup) Freeze(ctx context.Context) error {
-	if err := os.WriteFile(filepath.Join(c.path, "cgroup.freeze"), []byte("1"), 0); err != nil {
+	if _, err := c.freeze.WriteAt([]byte("1"), 0); err != nil {
 		return errs.New(errs.Other, "freeze", "", err)
 	}
-	for wait := 100 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
-		if frozen, err := flag(c.path, "frozen"); err != nil || frozen {
+	for i, wait := 0, 100*time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
+		if frozen, err := flagged(c.events, "frozen"); err != nil || frozen {
 			return err
+		}
+		if i++; i <= yields {
+			_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -110,7 +136,7 @@ func (c *Cgroup) Freeze(ctx context.Context) error {
 
 // Thaw implements Workload.
 func (c *Cgroup) Thaw() error {
-	if err := os.WriteFile(filepath.Join(c.path, "cgroup.freeze"), []byte("0"), 0); err != nil {
+	if _, err := c.freeze.WriteAt([]byte("0"), 0); err != nil {
 		return errs.New(errs.Other, "thaw", "", err)
 	}
 	return nil
@@ -122,6 +148,11 @@ func (c *Cgroup) Limit(processes int) error {
 	if processes > 0 {
 		most = strconv.Itoa(processes)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.limit == most {
+		return nil
+	}
 	err := os.WriteFile(filepath.Join(c.path, "pids.max"), []byte(most), 0)
 	if errors.Is(err, os.ErrNotExist) && processes <= 0 {
 		return nil // a kernel that counts no processes bounds none
@@ -129,16 +160,27 @@ func (c *Cgroup) Limit(processes int) error {
 	if err != nil {
 		return errs.New(errs.Unsupported, "limit", "processes", err)
 	}
+	c.limit = most
 	return nil
 }
 
 // flag reads a flag of cgroup.events.
 func flag(path, name string) (bool, error) {
-	b, err := os.ReadFile(filepath.Join(path, "cgroup.events"))
+	f, err := os.Open(filepath.Join(path, "cgroup.events"))
 	if err != nil {
 		return false, errs.New(errs.Other, "workload", "", err)
 	}
-	return strings.Contains("\n"+string(b), "\n"+name+" 1\n"), nil
+	defer f.Close()
+	return flagged(f, name)
+}
+
+func flagged(events *os.File, name string) (bool, error) {
+	var b [256]byte
+	n, err := events.ReadAt(b[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, errs.New(errs.Other, "workload", "", err)
+	}
+	return strings.Contains("\n"+string(b[:n]), "\n"+name+" 1\n"), nil
 }
 
 // Usage implements Workload.

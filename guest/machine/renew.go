@@ -147,8 +147,12 @@ func names(hostname, machineID wire.Text, dns []wire.Text) error {
 	return nil
 }
 
-// put replaces a file of /etc: another may be an image's link to nowhere.
+// put gives a file of /etc its content. Every inode and name that is made takes pages of each fork: one that has the content stays as it is,
+// and another is written over, which the frozen workload doesn't see happen. A link is replaced: it may be an image's, to nowhere.
 func put(path, content string) error {
+	if rewrite(path, content) {
+		return nil
+	}
 	err := os.MkdirAll("/etc", 0o755)
 	if err == nil {
 		err = os.WriteFile(path+".new", []byte(content), 0o644)
@@ -160,6 +164,29 @@ func put(path, content string) error {
 		return errs.New(errs.Other, "write", path, err)
 	}
 	return nil
+}
+
+// rewrite writes over a file that has no other name; false: it isn't one, or can't be written to.
+func rewrite(path, content string) bool {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOATIME|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1 {
+		return false
+	}
+	if st.Size == int64(len(content)) {
+		b := make([]byte, len(content))
+		if n, err := unix.Pread(fd, b, 0); err == nil && n == len(b) && string(b) == content {
+			return true
+		}
+	}
+	if n, err := unix.Pwrite(fd, []byte(content), 0); err != nil || n != len(content) {
+		return false
+	}
+	return st.Size == int64(len(content)) || unix.Ftruncate(fd, int64(len(content))) == nil
 }
 
 // link sets a network interface and brings it up.
@@ -183,6 +210,14 @@ func link(l wire.Interface) error {
 	flags := func(v uint16) error {
 		return request(func(r *unix.Ifreq) error { r.SetUint16(v); return nil }, unix.SIOCSIFFLAGS)
 	}
+	has := func(op uint, addr []byte) bool {
+		r, err := unix.NewIfreq(string(l.Name))
+		if err != nil || unix.IoctlIfreq(fd, op, r) != nil {
+			return false
+		}
+		got, err := r.Inet4Addr()
+		return err == nil && string(got) == string(addr)
+	}
 	if l.MAC != "" {
 		mac, err := net.ParseMAC(string(l.MAC))
 		if err != nil || len(mac) != 6 {
@@ -203,11 +238,14 @@ func link(l wire.Interface) error {
 			return errs.Msg(errs.Invalid, "network", string(l.Name), "no IPv4 address with the length of its prefix")
 		}
 		addr, mask := prefix.Addr().As4(), net.CIDRMask(prefix.Bits(), 32)
-		if err := request(func(r *unix.Ifreq) error { return r.SetInet4Addr(addr[:]) }, unix.SIOCSIFADDR); err != nil {
-			return fail(err)
-		}
-		if err := request(func(r *unix.Ifreq) error { return r.SetInet4Addr(mask) }, unix.SIOCSIFNETMASK); err != nil {
-			return fail(err)
+		// An address that is set once more takes all routes along: it stays if it is the one.
+		if !has(unix.SIOCGIFADDR, addr[:]) || !has(unix.SIOCGIFNETMASK, mask) {
+			if err := request(func(r *unix.Ifreq) error { return r.SetInet4Addr(addr[:]) }, unix.SIOCSIFADDR); err != nil {
+				return fail(err)
+			}
+			if err := request(func(r *unix.Ifreq) error { return r.SetInet4Addr(mask) }, unix.SIOCSIFNETMASK); err != nil {
+				return fail(err)
+			}
 		}
 	}
 	if err := flags(unix.IFF_UP | unix.IFF_RUNNING); err != nil {

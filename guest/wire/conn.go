@@ -47,25 +47,34 @@ func Host(nc net.Conn) (*Conn, error) {
 		return nil, errors.Join(err, nc.Close())
 	}
 	_ = nc.SetDeadline(time.Time{})
-	return start(nc, nil, writeStall), nil
+	c := newConn(nc, nil, writeStall)
+	c.loops.Go(func() { c.fail(c.read()) })
+	c.loops.Go(func() { c.fail(c.write()) })
+	return c, nil
 }
 
 // Guest serves the host at the other end of a connection until it is closed or broken, and returns when all handlers have.
 func Guest(nc net.Conn, h Handler) error {
 	_ = nc.SetDeadline(time.Now().Add(helloTimeout))
-	if err := hello(nc); err != nil {
+	if err := answer(nc); err != nil {
 		return errors.Join(err, nc.Close())
 	}
 	_ = nc.SetDeadline(time.Time{})
-	c := start(nc, h, 0)
+	c := newConn(nc, h, 0)
+	c.loops.Go(func() { c.fail(c.write()) })
+	c.fail(c.read())
 	c.loops.Wait()
 	c.served.Wait()
 	return c.err
 }
 
-// hello exchanges magic and version. Both sides write first: eight bytes fit into any connection's buffers, but not into net.Pipe's.
+// prologue is what both sides begin with.
+func prologue() []byte { return binary.LittleEndian.AppendUint16([]byte(magic), Version) }
+
+// hello exchanges magic and version. The host writes first, but doesn't wait for that: eight bytes fit into any connection's buffers, but not
+// into net.Pipe's.
 func hello(nc net.Conn) error {
-	mine := binary.LittleEndian.AppendUint16([]byte(magic), Version)
+	mine := prologue()
 	wrote := make(chan error, 1)
 	go func() {
 		_, err := nc.Write(mine)
@@ -79,6 +88,20 @@ func hello(nc net.Conn) error {
 	if werr := <-wrote; err == nil {
 		err = werr
 	}
+	return checkPrologue(theirs[:], err)
+}
+
+// answer is the guest's side of it, without a goroutine of its own: each takes pages of a fork.
+func answer(nc net.Conn) error {
+	var theirs [len(magic) + 2]byte
+	if _, err := io.ReadFull(nc, theirs[:]); err != nil {
+		return checkPrologue(theirs[:], err)
+	}
+	_, err := nc.Write(prologue()) // also to a host of another version, which says so
+	return checkPrologue(theirs[:], err)
+}
+
+func checkPrologue(theirs []byte, err error) error {
 	switch {
 	case err != nil:
 		return errs.New(errs.Unavailable, "guest protocol", "", err)
@@ -90,18 +113,9 @@ func hello(nc net.Conn) error {
 	return nil
 }
 
-func start(nc net.Conn, h Handler, stall time.Duration) *Conn {
+func newConn(nc net.Conn, h Handler, stall time.Duration) *Conn {
 	c := &Conn{nc: nc, serve: h, stall: stall, streams: make(map[uint32]*Stream)}
 	c.slots.L, c.work.L = &c.mu, &c.mu
-	c.loops.Add(2)
-	go func() {
-		defer c.loops.Done()
-		c.fail(c.read())
-	}()
-	go func() {
-		defer c.loops.Done()
-		c.fail(c.write())
-	}()
 	return c
 }
 
@@ -216,7 +230,11 @@ func (c *Conn) write() error {
 
 // read takes frames in. It never waits for anything but the connection: what a stream's credit allows is kept for it.
 func (c *Conn) read() error {
-	r := bufio.NewReaderSize(c.nc, 64<<10)
+	size := 64 << 10
+	if c.serve != nil {
+		size = 4 << 10 // each fork has its own; larger payloads don't go through it
+	}
+	r := bufio.NewReaderSize(c.nc, size)
 	var head [headerSize]byte
 	for {
 		if _, err := io.ReadFull(r, head[:]); err != nil {

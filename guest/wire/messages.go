@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"time"
 
@@ -239,12 +238,8 @@ type Mount struct {
 
 // Decode parses JSON from the other side, all of it.
 func Decode(b []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	if err := d.Decode(v); err != nil {
+	if err := json.Unmarshal(b, v); err != nil {
 		return corrupt("a message can't be read: %v", err)
-	}
-	if d.More() {
-		return corrupt("a message is followed by more")
 	}
 	return nil
 }

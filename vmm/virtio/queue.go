@@ -152,8 +152,12 @@ func (q *Queue) Watch() uint16 {
 
 // notifyAt asks to be notified when the available index goes beyond idx; the caller then looks at it once more.
 func (q *Queue) notifyAt(idx uint16) {
-	storeShort(q.used[4+8*int(q.size):], idx)
-	q.dirty(q.at.Device+4+8*uint64(q.size), 2)
+	// What is there already isn't written again: a machine that goes on after a pause, or as a fork, would have a page of its own of each of its
+	// idle queues.
+	if event := q.used[4+8*int(q.size):]; loadShort(event) != idx {
+		storeShort(event, idx)
+		q.dirty(q.at.Device+4+8*uint64(q.size), 2)
+	}
 	q.fence.Add(1) // the store must be seen before the next load happens
 }
 
