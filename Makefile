@@ -56,7 +56,7 @@ docs: build setup ## what the documents print is run, what they name is looked f
 	test/run.sh docs ./test/docs
 
 vm: ## microVMs with stock kernels, in a machine that QEMU emulates with its virtualization
-	test/setup.sh qemu kernels bash-static sdk-python
+	test/setup.sh qemu kernels bash-static sdk-python ssh
 	cmd/agentrun/internal/parts/build.sh
 	@no=; test/setup.sh debian-python || { no=1; echo "vm: NOT TESTED HERE: what needs a Debian with Python"; }; \
 		AGENTRUN_NO_DEBIAN=$$no test/run.sh vm ./test/vm -timeout 40m

@@ -171,6 +171,10 @@ type Cmd struct {
 	// has, and its defaults for others.
 	Modes map[byte]uint32
 
+	// Own: it isn't the sandbox's command of that name, but AgentRun's, which works on the sandbox's files from outside, whatever its image
+	// has. Nodes see to that (Worker), and to which there are: sftp-server.
+	Own bool
+
 	// Keep lets processes that the command leaves in the background go on when it has ended. Without it they get a quarter
 	// of a second to end by themselves and are killed then.
 	Keep bool
@@ -238,6 +242,12 @@ type Dialer interface {
 	// Dial connects to a server inside that listens on a TCP port, of whichever address of the sandbox. errs.Unavailable is that
 	// none does. In a fork the connection is reset; here it lives until either side closes it or the instance stops.
 	Dial(ctx context.Context, port int) (net.Conn, error)
+}
+
+// Worker is implemented by engines with commands of their own that work on whichever files, such as those of another engine's sandbox.
+type Worker interface {
+	// Work starts a command as Exec does. Its working directory is / when empty; what it starts ends with it.
+	Work(ctx context.Context, files *vfs.Namespace, c Cmd) (Process, error)
 }
 
 // Attacher is implemented by instances in which a command that was captured with the image can be taken up again: its output

@@ -98,7 +98,27 @@ func (s *Sandbox) Exec(ctx context.Context, c engine.Cmd) (engine.Process, error
 	if env := s.env.Load(); env != nil {
 		c.Env = append(slices.Clone(*env), c.Env...)
 	}
+	if c.Own {
+		return s.work(ctx, c)
+	}
 	return s.sleeper(s.in.Exec(ctx, c))
+}
+
+// work starts a command of AgentRun's own (engine.Cmd.Own) on the sandbox's files. Of those that start others there are none: they would run
+// out here.
+func (s *Sandbox) work(ctx context.Context, c engine.Cmd) (engine.Process, error) {
+	if len(c.Args) == 0 || c.Args[0] != "sftp-server" {
+		return nil, errs.Msg(errs.Unsupported, "exec", s.id, "that isn't a command which works on a sandbox's files from outside")
+	}
+	if ownEngine(s.spec.Engine) {
+		return s.sleeper(s.in.Exec(ctx, c)) // which has it
+	}
+	w, ok := s.n.o.Engine.(engine.Worker)
+	files := s.Namespace()
+	if !ok || files == nil {
+		return nil, errs.Msg(errs.Unsupported, "exec", s.id, "this engine's files can't be worked on from outside")
+	}
+	return s.sleeper(w.Work(ctx, files, c))
 }
 
 // sleeper is a command of a sandbox that may be put to sleep meanwhile.

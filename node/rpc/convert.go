@@ -146,7 +146,7 @@ func statusIn(s *pb.SandboxStatus) node.Status {
 }
 
 func commandOut(id string, pid int, c engine.Cmd) *pb.Command {
-	out := &pb.Command{Id: id, Pid: int32(pid), Args: c.Args, Env: c.Env, Dir: c.Dir, Root: c.Root, Keep: c.Keep}
+	out := &pb.Command{Id: id, Pid: int32(pid), Args: c.Args, Env: c.Env, Dir: c.Dir, Root: c.Root, Keep: c.Keep, Own: c.Own}
 	if c.TTY != nil {
 		out.Tty = &pb.Size{Cols: uint32(c.TTY.Cols), Rows: uint32(c.TTY.Rows)}
 	}
@@ -160,7 +160,7 @@ func commandOut(id string, pid int, c engine.Cmd) *pb.Command {
 }
 
 func commandIn(c *pb.Command) engine.Cmd {
-	out := engine.Cmd{Args: c.GetArgs(), Env: c.GetEnv(), Dir: c.GetDir(), Root: c.GetRoot(), Keep: c.GetKeep()}
+	out := engine.Cmd{Args: c.GetArgs(), Env: c.GetEnv(), Dir: c.GetDir(), Root: c.GetRoot(), Keep: c.GetKeep(), Own: c.GetOwn()}
 	if t := c.GetTty(); t != nil {
 		out.TTY = &engine.Size{Cols: int(t.GetCols()), Rows: int(t.GetRows())}
 	}

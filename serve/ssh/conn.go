@@ -11,12 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"agentrun.dev/errs"
-	"agentrun.dev/node"
-	"agentrun.dev/volume"
 )
-
-// workspace is where the fork is: where sessions start, and what relative paths of transfers are relative to.
-const workspace = "/workspace"
 
 // conn is a connection that has logged in.
 type conn struct {
@@ -28,8 +23,8 @@ type conn struct {
 	open    atomic.Int32 // sessions
 
 	mu      sync.Mutex
-	sandbox *node.Sandbox
-	kept    string // the fork's name once it outlives the connection
+	sandbox world  // nil until it is needed
+	kept    string // what it is called once it outlives the connection
 }
 
 // run serves the connection until it ends, then ends its sandbox.
@@ -52,7 +47,7 @@ func (c *conn) run(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sandbox != nil {
-		c.sandbox.EndSoon(context.WithoutCancel(ctx))
+		c.sandbox.end(context.WithoutCancel(ctx), c.kept != "")
 	}
 	c.s.o.Log.Info("ssh end", "user", c.sc.User(), "as", c.login.Name, "cause", context.Cause(ctx))
 }
@@ -143,28 +138,27 @@ func (c *conn) channel(nc ssh.NewChannel, sessions *sync.WaitGroup) {
 }
 
 // world returns the connection's sandbox, which is made when it is first needed. keep asks for it to outlive the connection.
-func (c *conn) world(keep bool) (*node.Sandbox, error) {
+func (c *conn) world(keep bool) (world, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sandbox == nil {
-		v := volume.Spec{Name: "workspace", Path: workspace, Base: c.login.Base, Empty: c.login.Base == ""}
-		sb, err := c.s.o.Node.Create(c.ctx, node.Spec{Volumes: []volume.Spec{v}, Limits: c.s.o.Limits, Network: c.s.o.Network})
+		w, err := c.make()
 		if err != nil {
-			c.s.o.Log.Warn("ssh sandbox", "base", c.login.Base, "err", err)
+			c.s.o.Log.Warn("ssh sandbox", "base", c.login.Base, "template", c.login.Template, "err", err)
 			return nil, err
 		}
-		c.sandbox = sb
+		c.sandbox = w
 		c.s.metrics.sandboxes.Add(1)
 	}
 	if (keep || c.s.o.Keep) && c.kept == "" {
 		if !c.login.Keep && !c.s.o.Keep {
 			return c.sandbox, errs.Msg(errs.Denied, "keep", "", "this login may not keep its fork")
 		}
-		names, err := c.sandbox.Keep(c.ctx)
+		name, err := c.sandbox.keep(c.ctx)
 		if err != nil {
 			return c.sandbox, err
 		}
-		c.kept = names[workspace]
+		c.kept = name
 		c.s.metrics.kept.Add(1)
 	}
 	return c.sandbox, nil

@@ -26,13 +26,17 @@ const maxAuthorized = 1 << 20
 // in by a line of a file in the format of OpenSSH's authorized_keys. With the option access-key="ID" it stands for that access
 // key, whose revocation and end hold for it too; without one, for the owner of the server, who may fork every bucket.
 // The user's name chooses: that of a bucket (or BUCKET@SNAPSHOT) which may be forked is what is forked, any other name is
-// nobody's, and gets a fork of the base.
+// nobody's, and gets a fork of the base. +TEMPLATE is a sandbox of that template instead, for whoever may make one of it; and so is, with
+// Template, any name that isn't a bucket's.
 type Access struct {
 	Store *bucket.Store
 	Keys  *access.Keys
 	File  string // of authorized keys; may be missing
 	Base  string // BUCKET or BUCKET@SNAPSHOT for everyone; "": an empty bucket
 	Open  bool   // clients needn't prove anything
+	// Template is what sandboxes are made of where the user's name says nothing else; "": of the server's own engine, on a fork of Base. Those
+	// who prove nothing may use this one and no other, as the owner.
+	Template string
 	// Named lets those who prove nothing name a bucket, too: any.
 	Named bool
 }
@@ -61,11 +65,37 @@ func (a *Access) Login(ctx context.Context, c Credentials) (*Login, error) {
 		return nil, err
 	}
 	l := &Login{Name: key.ID, Base: a.Base, Keep: key.Root}
-	if a.forkable(ctx, key, c.User) {
+	if template, ok := strings.CutPrefix(c.User, "+"); ok {
+		a.ofTemplate(ctx, l, template, key, c)
+	} else if a.forkable(ctx, key, c.User) {
 		l.Base = c.User
+	} else if a.Template != "" {
+		a.ofTemplate(ctx, l, a.Template, key, c)
 	}
 	return l, nil
 }
+
+// ofTemplate makes a login one for a sandbox of a template, by whoever the key stands for. What it may do, the service finds.
+func (a *Access) ofTemplate(ctx context.Context, l *Login, template string, key *access.Key, c Credentials) {
+	l.Template = template
+	id := key.ID
+	switch {
+	case template == "":
+		l.Refused = errs.Msg(errs.Invalid, "ssh", "", "which template? ssh +TEMPLATE@HOST")
+		return
+	case a.Open && template != a.Template:
+		l.Refused = errs.Msg(errs.Denied, "ssh", template, "without a key there are no sandboxes of this template").
+			WithHint("the server's owner can allow one: up --ssh-template NAME; or make people log in: --ssh-auth keys")
+		return
+	case a.Open, id == ownerKey:
+		id = a.Keys.RootID()
+	}
+	l.Caller, l.Refused = a.Keys.CallerOf(ctx, id, c.Remote, "ssh")
+	l.Keep = l.Refused == nil && !a.Open // it is theirs
+}
+
+// ownerKey is the id of the key that the server's owner has without one.
+const ownerKey = "owner"
 
 // forkable reports whether a user's name is that of a bucket which the key may read: a fork is a copy that goes. Those that
 // other sessions have aren't to be found.
@@ -90,7 +120,7 @@ func (a *Access) authorized(ctx context.Context, key ssh.PublicKey) (*access.Key
 			continue
 		}
 		if l.accessKey == "" {
-			return &access.Key{ID: "owner", Name: l.comment, Root: true}, nil
+			return &access.Key{ID: ownerKey, Name: l.comment, Root: true}, nil
 		}
 		return a.Keys.Get(ctx, l.accessKey)
 	}

@@ -3,7 +3,6 @@ package ssh
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
-	"agentrun.dev/node"
 )
 
 // KeepVariable is the variable by which a session asks that its fork be kept.
@@ -67,16 +65,15 @@ func (s *session) run(requests <-chan *ssh.Request) {
 			if started {
 				break // one of them, once
 			}
-			var args []string
-			var kind string
-			if args, kind, ok = program(r); ok {
+			var text, kind string
+			if text, kind, ok = program(r); ok {
 				started = true
 				if r.WantReply {
 					_ = r.Reply(true, nil)
 				}
 				go func() { // waited for below
 					defer close(ended)
-					s.execute(ctx, args, kind)
+					s.execute(ctx, text, kind)
 				}()
 				continue
 			}
@@ -134,19 +131,19 @@ func (s *session) refuse(kind string) {
 	_, _ = io.WriteString(s.ch.Stderr(), "agentrun: "+what+" isn't forwarded: a sandbox has no way back to your machine\r\n")
 }
 
-// program returns what a request wants to run.
-func program(r *ssh.Request) (args []string, kind string, ok bool) {
+// program returns what a request wants to run: a kind, and the text of an exec.
+func program(r *ssh.Request) (text, kind string, ok bool) {
 	if r.Type == "shell" {
-		return []string{"bash", "-l"}, "shell", true
+		return "", "shell", true
 	}
 	var v oneString
 	if ssh.Unmarshal(r.Payload, &v) != nil || len(v.Text) > maxCommand || strings.IndexByte(v.Text, 0) >= 0 {
-		return nil, "", false
+		return "", "", false
 	}
 	if r.Type == "exec" {
-		return []string{"bash", "-c", v.Text}, "exec", true
+		return v.Text, "exec", true
 	}
-	return []string{"sftp-server"}, "sftp", v.Text == "sftp"
+	return "", "sftp", v.Text == "sftp"
 }
 
 // request answers the requests that only set something.
@@ -232,7 +229,7 @@ var signals = map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5,
 	"WINCH": 28, "SYS": 31}
 
 // execute runs the command in the connection's sandbox and tells how it ended.
-func (s *session) execute(ctx context.Context, args []string, kind string) {
+func (s *session) execute(ctx context.Context, text, kind string) {
 	defer s.ch.Close()
 	m := &s.c.s.metrics
 	m.session(kind)
@@ -247,7 +244,7 @@ func (s *session) execute(ctx context.Context, args []string, kind string) {
 		return
 	}
 	s.greet(sb, kind)
-	p, err := s.start(sb, args)
+	p, err := s.start(sb, kind, text)
 	if err != nil {
 		s.say(err)
 		s.exit(exitFailed)
@@ -294,15 +291,15 @@ func nameOf(sig int) string {
 	return ""
 }
 
-func (s *session) start(sb *node.Sandbox, args []string) (engine.Process, error) {
+func (s *session) start(w world, kind, text string) (engine.Process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	cmd := engine.Cmd{Args: args, Env: s.env, Dir: workspace, Stdin: s.ch, Stdout: s.ch, Stderr: s.ch.Stderr(), Keep: true}
-	if s.size != nil {
+	cmd := engine.Cmd{Env: s.env, Stdin: s.ch, Stdout: s.ch, Stderr: s.ch.Stderr(), Keep: true}
+	if s.size != nil && kind != "sftp" {
 		size := *s.size
 		cmd.TTY, cmd.Modes = &size, s.mode
 	}
-	p, err := sb.Exec(s.c.ctx, cmd)
+	p, err := w.exec(s.c.ctx, kind, text, cmd)
 	if err == nil {
 		s.proc = p
 	}
@@ -328,26 +325,17 @@ func (s *session) say(err error) {
 }
 
 // greet says on a terminal where one is, and how a fork that is kept is called to whoever asked for it.
-func (s *session) greet(sb *node.Sandbox, kind string) {
+func (s *session) greet(w world, kind string) {
 	s.mu.Lock()
 	tty := s.size != nil
 	s.mu.Unlock()
 	s.c.mu.Lock()
 	kept := s.c.kept
 	s.c.mu.Unlock()
-	if kind != "shell" || !tty {
-		if s.keep && kept != "" && kind != "sftp" {
-			_, _ = fmt.Fprintf(s.ch.Stderr(), "agentrun: kept as bucket %s\n", kept)
-		}
-		return
+	switch {
+	case kind == "shell" && tty:
+		_, _ = io.WriteString(s.ch, w.greeting(kept))
+	case s.keep && kept != "" && kind != "sftp":
+		_, _ = io.WriteString(s.ch.Stderr(), "agentrun: "+w.keptAs(kept)+"\n")
 	}
-	of := "an empty bucket"
-	if s.c.login.Base != "" {
-		of = "a fork of bucket " + s.c.login.Base
-	}
-	end := "It ends when you disconnect, and nothing outside of it has changed."
-	if kept != "" {
-		end = "It is kept as bucket " + kept + "."
-	}
-	_, _ = fmt.Fprintf(s.ch, "Sandbox %s, on %s at %s.\r\n%s\r\nTry 'snapshot --help', 'fork --help'.\r\n", sb.ID(), of, workspace, end)
 }

@@ -1,7 +1,7 @@
 // Package ssh serves sandboxes over SSH: whoever connects, with any client and under any name, is in a sandbox of their own.
 //
 // A connection's world is one sandbox of a node, made when its first session starts, whose /workspace is a fork of a bucket
-// (Login.Base). All sessions of the connection share it: shells and commands, with a terminal or without, and transfers of
+// (Login.Base), or a sandbox of the service of a template (Login.Template), whatever its engine. All sessions of the connection share it: shells and commands, with a terminal or without, and transfers of
 // files, which are commands of the sandbox (scp, sftp-server, rsync). When the connection ends, so do the sandbox and the
 // fork, unless it was asked to be kept. Nothing of the host can be reached: forwarding of ports, agents and X11 is refused.
 //
@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"agentrun.dev/access"
+	"agentrun.dev/control"
 	"agentrun.dev/engine"
 	"agentrun.dev/errs"
 	"agentrun.dev/node"
@@ -40,6 +42,7 @@ const (
 // Options describe a server.
 type Options struct {
 	Node    *node.Node
+	Service func() *control.Control // of sandboxes of templates, asked when one is wanted; nil: there are none
 	HostKey ssh.Signer
 	// Login decides who may come in, and what they get. Open says that a client which proves nothing is asked about, too.
 	Login func(ctx context.Context, c Credentials) (*Login, error)
@@ -60,6 +63,7 @@ type Credentials struct {
 	User     string
 	Key      ssh.PublicKey
 	Password string
+	Remote   string // address
 }
 
 // Login is what a client gets.
@@ -67,6 +71,11 @@ type Login struct {
 	Name string // who it is, for logs
 	Base string // what its sandbox begins with: BUCKET or BUCKET@SNAPSHOT; "" is an empty bucket
 	Keep bool   // it may keep its fork
+	// Template is what its sandbox is made of, by whom; "": it is the server's own, on a fork of Base. Refused is why it can't be, which the
+	// client's first session is told.
+	Template string
+	Caller   *access.Caller
+	Refused  error
 }
 
 // Server serves SSH. All methods may be called concurrently.
@@ -126,7 +135,7 @@ func (s *Server) serverConfig() *ssh.ServerConfig {
 		c.AddHostKey(s.o.HostKey)
 	}
 	login := func(m ssh.ConnMetadata, cr Credentials) (*ssh.Permissions, error) {
-		cr.User = m.User()
+		cr.User, cr.Remote = m.User(), m.RemoteAddr().String()
 		l, err := s.o.Login(s.ctx, cr)
 		if err != nil {
 			return nil, err
@@ -240,7 +249,7 @@ func (s *Server) serve(c net.Conn) {
 	s.metrics.accepted.Add(1)
 	s.metrics.connections.Add(1)
 	defer s.metrics.connections.Add(-1)
-	s.o.Log.Info("ssh login", "from", c.RemoteAddr(), "user", sc.User(), "as", login.Name, "base", login.Base)
+	s.o.Log.Info("ssh login", "from", c.RemoteAddr(), "user", sc.User(), "as", login.Name, "base", login.Base, "template", login.Template)
 	(&conn{s: s, sc: sc, login: login, counted: counted}).run(channels, requests)
 }
 

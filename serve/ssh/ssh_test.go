@@ -50,7 +50,7 @@ func start(t testing.TB, change func(*ssh.Options, *ssh.Access)) *host {
 	if h.store, err = bucket.Open(t.Context(), bucket.Options{KV: h.kv, Blobs: memory.New(memory.Options{})}); err != nil {
 		t.Fatal(err)
 	}
-	h.node = node.New(node.Options{Engine: userspace.NewEngine(userspace.EngineOptions{}), Store: h.store, UID: userspace.UID, GID: userspace.GID})
+	h.node = node.New(node.Options{Engine: userspace.NewEngine(userspace.EngineOptions{}), Store: h.store, Dir: t.TempDir(), UID: userspace.UID, GID: userspace.GID})
 	if h.keys, err = access.New(access.Options{KV: h.kv, MasterKey: make([]byte, 32), RootID: "root", RootSecret: "root-secret"}); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 // Ports of the service's bench.
 const (
-	servicePort, controlPort = 8080, 8090
+	servicePort, controlPort, sshPort = 8080, 8090, 8022
 )
 
 // TestService runs the real `agentrun up` with microVMs in the bench; its clients are this machine's: the SDK for Python, the CLI.
@@ -40,9 +40,10 @@ func TestService(t *testing.T) {
 	b := Start(t, Program{
 		Path: Build(t, "agentrun.dev/test/vm/service", false),
 		Args: []string{"-data", "/data", "/bench/agentrun", "up", "--data", "/data/store", "--microvm-kernel", "/microvm/kernel", "--microvm-modules", "/microvm/modules", "--microvm-images", "/images/names", "--microvm-store", "/images",
-			"--microvm-memory", "256Mi", "--microvm-slow", "--build-network", "10.0.2.15:8081"},
+			"--microvm-memory", "256Mi", "--microvm-slow", "--build-network", "10.0.2.15:8081",
+			"--ssh-listen", "127.0.0.1:7022", "--ssh-template", "python-agent"},
 		Env:   []string{"AGENTRUN_ACCESS_KEY_ID=" + id, "AGENTRUN_SECRET_ACCESS_KEY=" + secret},
-		Files: files, Disks: []string{imagesDisk(t)}, Modules: []string{"crc32c_generic", "erofs"}, Memory: 6144, Timeout: 20 * time.Minute, Ports: []int{servicePort, controlPort},
+		Files: files, Disks: []string{imagesDisk(t)}, Modules: []string{"crc32c_generic", "erofs"}, Memory: 6144, Timeout: 20 * time.Minute, Ports: []int{servicePort, controlPort, sshPort},
 	})
 	control := "http://" + b.Addr(controlPort)
 	post := func(path string) string {
@@ -69,7 +70,7 @@ func TestService(t *testing.T) {
 	}
 	post("/up")
 	home := t.TempDir()
-	env := append(harness.Environ(home), "AGENTRUN_ENDPOINT=http://"+b.Addr(servicePort), "AGENTRUN_API_KEY="+key, "CONTROL="+control,
+	env := append(harness.Environ(home), "AGENTRUN_ENDPOINT=http://"+b.Addr(servicePort), "AGENTRUN_API_KEY="+key, "CONTROL="+control, "SSH="+b.Addr(sshPort),
 		"AGENTRUN="+harness.Binary(t), "SEED="+filepath.Join(harness.Root(), "test", "sdk", "testdata", "forkable-sandboxes.md"),
 		"PYTHONPATH="+filepath.Join(harness.Root(), "sdk", "python", "src"), "PYTHONDONTWRITEBYTECODE=1")
 	if hold := os.Getenv("AGENTRUN_VM_HOLD"); hold != "" { // a file: for who looks at it by hand, until it is deleted

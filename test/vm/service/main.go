@@ -9,7 +9,7 @@
 //	POST /kill?pid=N    SIGKILL for one
 //	POST /end           the bench ends
 //
-// Its API is at port 8080; a page is at port 8081, for sandboxes to connect to.
+// Its API is at port 8080, SSH at port 8022; a page is at port 8081, for sandboxes to connect to.
 package main
 
 import (
@@ -78,13 +78,15 @@ func run(disk, images, data string, args []string) error {
 		fmt.Println("service:", http.ListenAndServe(":8081", page))
 	}()
 	go func() { fmt.Println("service:", http.ListenAndServe(":8090", mux)) }()
-	l, err := net.Listen("tcp", ":8080")
-	if err != nil {
-		return err
+	for port, to := range map[string]string{":8080": "127.0.0.1:7070", ":8022": "127.0.0.1:7022"} { // where it takes no TLS, and lets everybody in
+		l, err := net.Listen("tcp", port)
+		if err != nil {
+			return err
+		}
+		go relay(l, to)
 	}
-	go relay(l, "127.0.0.1:7070") // where it takes no TLS
 	<-s.end
-	_, err = s.down(nil)
+	_, err := s.down(nil)
 	fmt.Printf("%s", s.log.Bytes())
 	return err
 }

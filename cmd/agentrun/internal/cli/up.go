@@ -37,10 +37,12 @@ are at the API's address.
 
 With --ssh-listen, 'ssh -p PORT HOST' is a shell in a sandbox on a fork of --ssh-base (or of the bucket
 that BUCKET_NAME names; an empty bucket without either), which is gone when the client disconnects; so
-are scp, sftp and rsync. 'ssh BUCKET@HOST' forks that bucket instead. With --ssh-auth keys, a client
+are scp, sftp and rsync. 'ssh BUCKET@HOST' forks that bucket instead; 'ssh +TEMPLATE@HOST' is a sandbox
+of a template, of whichever engine. With --ssh-auth keys, a client
 shows an API key as the password, or a public key of the file --ssh-authorized-keys, and forks what that
 key may read; with open, it is let in. Open is the default where only this machine can connect; said
-for other addresses, it gives everyone the base, and no other bucket.
+for other addresses, it gives everyone the base, and no other bucket. Without a key there is no template
+but --ssh-template.
 
 Models connect at /mcp of the API's address, with the Model Context Protocol; see 'agentrun mcp'.
 
@@ -99,6 +101,7 @@ doesn't do, such templates are refused, and all else works.`,
 	f.DurationVar(&c.History, "history", time.Hour, "`TIME` for which any past moment of a bucket can be read")
 	f.StringVar(&c.SSH.Listen, "ssh-listen", "", "address of SSH, `HOST:PORT` (default: none)")
 	f.StringVar(&c.SSH.Base, "ssh-base", "", "`BUCKET`, or BUCKET@SNAPSHOT, that SSH sessions fork (default $BUCKET_NAME, else an empty one)")
+	f.StringVar(&c.SSH.Template, "ssh-template", "", "`TEMPLATE` whose sandboxes SSH sessions get where the user's name isn't a bucket's (default: the server's own, on --ssh-base)")
 	f.StringVar(&c.SSH.Auth, "ssh-auth", "", "who may log in, `open|keys` (default: open where only this machine can connect, else keys)")
 	f.StringVar(&c.SSH.Authorized, "ssh-authorized-keys", "", "`FILE` of public keys, as OpenSSH has it, with access-key=\"ID\" as an option (default DIR/ssh/authorized_keys)")
 	f.BoolVar(&c.SSH.Keep, "ssh-keep", false, "keep the forks of SSH sessions; without it a client asks by setting AGENTRUN_KEEP=1")

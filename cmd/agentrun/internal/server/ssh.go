@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentrun.dev/access"
+	"agentrun.dev/control"
 	"agentrun.dev/egress"
 	"agentrun.dev/errs"
 	"agentrun.dev/serve/ssh"
@@ -16,6 +17,7 @@ import (
 // SSH is what 'up' was asked for about SSH.
 type SSH struct {
 	Listen     string // host:port; "": no SSH
+	Template   string // of sandboxes whose user's name is no bucket's; "": the server's own, on a fork of Base
 	Base       string // BUCKET or BUCKET@SNAPSHOT that sessions fork; "": an empty one each
 	Auth       string // open, keys; "": open where only this machine can connect, else keys
 	Authorized string // file of authorized keys; "": ssh/authorized_keys in the data directory
@@ -88,12 +90,12 @@ func (s *Server) openSSH(ctx context.Context, c *Config, keys *access.Keys) (net
 	}
 	host, _, _ := net.SplitHostPort(o.Listen)
 	open := o.Auth == SSHOpen
-	login := &ssh.Access{Store: s.store.Store, Keys: keys, File: o.Authorized, Base: o.Base, Open: open, Named: open && loopback(host)}
+	login := &ssh.Access{Store: s.store.Store, Keys: keys, File: o.Authorized, Base: o.Base, Template: o.Template, Open: open, Named: open && loopback(host)}
 	l, err := listen("--ssh-listen", o.Listen, nil)
 	if err != nil {
 		return nil, err
 	}
 	s.SSHEndpoint, s.SSHOpen = reachable(l), open
-	s.ssh = ssh.New(ssh.Options{Node: s.node, HostKey: key, Login: login.Login, Open: open, Keep: o.Keep, Network: o.Network, Idle: o.Idle, Max: o.Max, Log: log})
+	s.ssh = ssh.New(ssh.Options{Node: s.node, Service: func() *control.Control { return s.control }, HostKey: key, Login: login.Login, Open: open, Keep: o.Keep, Network: o.Network, Idle: o.Idle, Max: o.Max, Log: log})
 	return l, nil
 }

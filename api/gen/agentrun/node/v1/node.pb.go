@@ -2324,6 +2324,7 @@ type Command struct {
 	Modes         map[uint32]uint32      `protobuf:"bytes,7,rep,name=modes,proto3" json:"modes,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	Keep          bool                   `protobuf:"varint,8,opt,name=keep,proto3" json:"keep,omitempty"`
 	Pid           int32                  `protobuf:"varint,9,opt,name=pid,proto3" json:"pid,omitempty"` // of Attach
+	Own           bool                   `protobuf:"varint,10,opt,name=own,proto3" json:"own,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2419,6 +2420,13 @@ func (x *Command) GetPid() int32 {
 		return x.Pid
 	}
 	return 0
+}
+
+func (x *Command) GetOwn() bool {
+	if x != nil {
+		return x.Own
+	}
+	return false
 }
 
 type ExecInput struct {
@@ -5289,7 +5297,7 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\astorage\x18\x01 \x01(\x03R\astorage\".\n" +
 	"\x04Size\x12\x12\n" +
 	"\x04cols\x18\x01 \x01(\rR\x04cols\x12\x12\n" +
-	"\x04rows\x18\x02 \x01(\rR\x04rows\"\xab\x02\n" +
+	"\x04rows\x18\x02 \x01(\rR\x04rows\"\xbd\x02\n" +
 	"\aCommand\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x10\n" +
@@ -5299,7 +5307,9 @@ const file_agentrun_node_v1_node_proto_rawDesc = "" +
 	"\x03tty\x18\x06 \x01(\v2\x16.agentrun.node.v1.SizeR\x03tty\x12:\n" +
 	"\x05modes\x18\a \x03(\v2$.agentrun.node.v1.Command.ModesEntryR\x05modes\x12\x12\n" +
 	"\x04keep\x18\b \x01(\bR\x04keep\x12\x10\n" +
-	"\x03pid\x18\t \x01(\x05R\x03pid\x1a8\n" +
+	"\x03pid\x18\t \x01(\x05R\x03pid\x12\x10\n" +
+	"\x03own\x18\n" +
+	" \x01(\bR\x03own\x1a8\n" +
 	"\n" +
 	"ModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
