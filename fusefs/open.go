@@ -13,15 +13,22 @@ import (
 // openFlags are those that mean something beneath the kernel. Each write says for itself whether it appends.
 const openFlags = vfs.O_ACCMODE | vfs.O_TRUNC
 
-// open opens a file of which the kernel knows, or is about to.
-func (r *raw) open(ctx context.Context, ino vfs.Ino, flags uint32, out *fuse.OpenOut) error {
+// open opens a file of which the kernel knows, or is about to; made says that it was made for that.
+func (r *raw) open(ctx context.Context, node uint64, ino vfs.Ino, made bool, flags uint32, out *fuse.OpenOut) error {
 	h := &handle{ino: ino, flags: int(flags) & openFlags}
 	if r.ReadOnly && (h.flags&vfs.O_ACCMODE != vfs.O_RDONLY || h.flags&vfs.O_TRUNC != 0) {
 		return syscall.EROFS
 	}
 	file, err := r.FS.Open(ctx, ino, h.flags)
 	if err != nil {
-		return err
+		return vanished(err)
+	}
+	if !made {
+		a, err := file.Attr()
+		if err = r.present(node, a, err); err != nil {
+			file.Close()
+			return err
+		}
 	}
 	h.file = file
 	if out.Fh, err = r.keep(h); err != nil {
@@ -33,7 +40,7 @@ func (r *raw) open(ctx context.Context, ino vfs.Ino, flags uint32, out *fuse.Ope
 func (r *raw) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	ino, err := r.inode(in.NodeId)
 	if err == nil {
-		err = r.open(request(cancel), ino, in.Flags, out)
+		err = r.open(request(cancel), in.NodeId, ino, false, in.Flags, out)
 	}
 	return status(err)
 }
@@ -48,18 +55,32 @@ func (r *raw) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out
 	if err != nil {
 		return status(err)
 	}
-	a, err := r.FS.Create(ctx, dir, name, mode, c)
-	if vfs.Errno(err) == syscall.EEXIST && in.Flags&vfs.O_EXCL == 0 {
-		// Somebody else was faster, through another door: what the kernel didn't know of is there.
-		a, err = r.FS.Lookup(ctx, dir, name)
-	}
+	a, made, err := r.create(ctx, dir, name, mode, c, in.Flags)
 	if err = r.entry(a, dir, name, err, &out.EntryOut); err != nil {
-		return status(err)
+		return status(r.below(ctx, in.NodeId, err))
 	}
-	if err = r.open(ctx, a.Ino, in.Flags, &out.OpenOut); err != nil {
+	if err = r.open(ctx, out.NodeId, a.Ino, made, in.Flags, &out.OpenOut); err != nil {
 		r.Forget(out.NodeId, 1) // the kernel isn't told of it
 	}
 	return status(err)
+}
+
+// create makes a file, or returns the one that is there although the kernel doesn't know of it: somebody else was faster, through
+// another door. ESTALE: that isn't a file, and the kernel has to look.
+func (r *raw) create(ctx context.Context, dir vfs.Ino, name string, mode vfs.Mode, c vfs.Cred, flags uint32) (a vfs.Attr, made bool, err error) {
+	for range 100 {
+		if a, err = r.FS.Create(ctx, dir, name, mode, c); vfs.Errno(err) != syscall.EEXIST || flags&vfs.O_EXCL != 0 {
+			return a, err == nil, err
+		}
+		if a, err = r.FS.Lookup(ctx, dir, name); err == nil && !a.Mode.IsRegular() {
+			r.FS.Forget(a.Ino, 1)
+			return a, false, syscall.ESTALE
+		}
+		if vfs.Errno(err) != syscall.ENOENT { // else it is gone again
+			break
+		}
+	}
+	return a, false, err
 }
 
 func (r *raw) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
@@ -159,7 +180,7 @@ func (r *raw) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 		return status(err)
 	}
 	a, err := r.FS.GetAttr(ctx, ino)
-	if err == nil && !a.Mode.IsDir() {
+	if err = r.present(in.NodeId, a, err); err == nil && !a.Mode.IsDir() {
 		err = syscall.ENOTDIR
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package fusefs
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"strings"
@@ -82,8 +83,8 @@ func (r *raw) entry(a vfs.Attr, dir vfs.Ino, name string, err error, out *fuse.E
 		return err
 	}
 	out.Generation = 1
-	out.SetEntryTimeout(r.TTL)
-	out.SetAttrTimeout(r.TTL)
+	out.SetEntryTimeout(r.ttl(a.Mode))
+	out.SetAttrTimeout(r.ttl(a.Mode))
 	r.attr(a, &out.Attr)
 	return nil
 }
@@ -93,8 +94,9 @@ func (r *raw) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, out 
 	if err != nil {
 		return status(err)
 	}
-	a, err := r.FS.Lookup(request(cancel), dir, name)
-	return status(r.entry(a, dir, name, err, out))
+	ctx := request(cancel)
+	a, err := r.FS.Lookup(ctx, dir, name)
+	return status(r.below(ctx, h.NodeId, r.entry(a, dir, name, err, out)))
 }
 
 func (r *raw) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
@@ -113,12 +115,13 @@ func (r *raw) look(ctx context.Context, node, fh uint64, open bool) (vfs.Attr, e
 	if err != nil {
 		return vfs.Attr{}, err
 	}
-	return r.FS.GetAttr(ctx, ino)
+	a, err := r.FS.GetAttr(ctx, ino)
+	return a, r.present(node, a, err)
 }
 
 func (r *raw) answer(a vfs.Attr, err error, out *fuse.AttrOut) error {
 	if err == nil {
-		out.SetTimeout(r.TTL)
+		out.SetTimeout(r.ttl(a.Mode))
 		r.attr(a, &out.Attr)
 	}
 	return err
@@ -168,7 +171,8 @@ func (r *raw) setAttr(ctx context.Context, in *fuse.SetAttrIn) (vfs.Attr, error)
 			s.Mtime = &t
 		}
 	}
-	return r.FS.SetAttr(ctx, ino, s)
+	a, err := r.FS.SetAttr(ctx, ino, s)
+	return a, r.present(in.NodeId, a, err)
 }
 
 func (r *raw) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
@@ -187,7 +191,7 @@ func (r *raw) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out *
 	} else {
 		a, err = r.FS.Mknod(ctx, dir, name, mode, uint64(in.Rdev), c)
 	}
-	return status(r.entry(a, dir, name, err, out))
+	return status(r.below(ctx, in.NodeId, r.entry(a, dir, name, err, out)))
 }
 
 func (r *raw) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
@@ -201,7 +205,7 @@ func (r *raw) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *
 		return status(err)
 	}
 	a, err := r.FS.Mkdir(ctx, dir, name, mode, c)
-	return status(r.entry(a, dir, name, err, out))
+	return status(r.below(ctx, in.NodeId, r.entry(a, dir, name, err, out)))
 }
 
 func (r *raw) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
@@ -222,7 +226,7 @@ func (r *raw) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name str
 		return status(err)
 	}
 	a, err := r.FS.Symlink(ctx, dir, name, target, c)
-	return status(r.entry(a, dir, name, err, out))
+	return status(r.below(ctx, h.NodeId, r.entry(a, dir, name, err, out)))
 }
 
 func (r *raw) Readlink(cancel <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Status) {
@@ -230,8 +234,14 @@ func (r *raw) Readlink(cancel <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.S
 	if err != nil {
 		return nil, status(err)
 	}
-	target, err := r.FS.Readlink(request(cancel), ino)
-	return []byte(target), status(err)
+	ctx := request(cancel)
+	target, err := r.FS.Readlink(ctx, ino)
+	if err == nil {
+		var a vfs.Attr
+		a, err = r.FS.GetAttr(ctx, ino)
+		err = r.present(h.NodeId, a, err)
+	}
+	return []byte(target), status(vanished(err))
 }
 
 func (r *raw) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
@@ -243,24 +253,35 @@ func (r *raw) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *fu
 	if err != nil {
 		return status(err)
 	}
-	a, err := r.FS.Link(request(cancel), ino, dir, name)
-	return status(r.entry(a, dir, name, err, out))
+	ctx := request(cancel)
+	a, err := r.FS.Link(ctx, ino, dir, name)
+	if err = r.entry(a, dir, name, err, out); vfs.Errno(err) == syscall.ENOENT {
+		old, gone := r.FS.GetAttr(ctx, ino)
+		err = cmp.Or(r.present(in.Oldnodeid, old, gone), r.below(ctx, in.NodeId, err))
+	}
+	return status(err)
 }
 
 func (r *raw) Unlink(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
-	dir, err := r.place(h.NodeId, name, true)
-	if err == nil {
-		err = r.FS.Unlink(request(cancel), dir, name)
-	}
-	return status(err)
+	return r.remove(request(cancel), h.NodeId, name, r.FS.Unlink)
 }
 
 func (r *raw) Rmdir(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
-	dir, err := r.place(h.NodeId, name, true)
-	if err == nil {
-		err = r.FS.Rmdir(request(cancel), dir, name)
+	return r.remove(request(cancel), h.NodeId, name, r.FS.Rmdir)
+}
+
+// remove takes a name away.
+func (r *raw) remove(ctx context.Context, node uint64, name string, do func(context.Context, vfs.Ino, string) error) fuse.Status {
+	dir, err := r.place(node, name, true)
+	if err != nil {
+		return status(err)
 	}
-	return status(err)
+	a, unknown := r.FS.Lookup(ctx, dir, name)
+	err = do(ctx, dir, name)
+	if unknown == nil {
+		r.removed(a.Ino, err)
+	}
+	return status(r.below(ctx, node, err))
 }
 
 func (r *raw) Rename(cancel <-chan struct{}, in *fuse.RenameIn, from, to string) fuse.Status {
@@ -276,8 +297,13 @@ func (r *raw) Rename(cancel <-chan struct{}, in *fuse.RenameIn, from, to string)
 		return fuse.EINVAL
 	}
 	ctx := request(cancel)
-	if err := r.FS.Rename(ctx, dir, from, newDir, to, in.Flags); err != nil {
-		return status(err)
+	old, unknown := r.FS.Lookup(ctx, newDir, to)
+	err = r.FS.Rename(ctx, dir, from, newDir, to, in.Flags)
+	if unknown == nil {
+		r.removed(old.Ino, err)
+	}
+	if err != nil {
+		return status(r.below(ctx, in.Newdir, r.below(ctx, in.NodeId, err)))
 	}
 	r.renamed(ctx, newDir, to)
 	if in.Flags&vfs.RenameExchange != 0 {
@@ -308,7 +334,7 @@ func (r *raw) xattr(ctx context.Context, node uint64, name string, want vfs.Mode
 		return x, ino, err
 	}
 	a, err := r.FS.GetAttr(ctx, ino)
-	if err == nil {
+	if err = r.present(node, a, err); err == nil {
 		err = vfs.Cred{}.CheckXattr(a, name, want)
 	}
 	return x, ino, err
@@ -333,7 +359,7 @@ func (r *raw) GetXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string, de
 	}
 	v, err := x.GetXattr(ctx, ino, name)
 	if err != nil {
-		return 0, status(err)
+		return 0, status(vanished(err))
 	}
 	return fill(dest, v)
 }
@@ -346,7 +372,7 @@ func (r *raw) ListXAttr(cancel <-chan struct{}, h *fuse.InHeader, dest []byte) (
 	}
 	names, err := x.ListXattr(ctx, ino)
 	if err != nil {
-		return 0, status(err)
+		return 0, status(vanished(err))
 	}
 	var list []byte
 	for _, n := range names {
@@ -368,7 +394,7 @@ func (r *raw) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, name string,
 	}
 	x, ino, err := r.xattr(ctx, in.NodeId, name, vfs.Write)
 	if err == nil {
-		err = x.SetXattr(ctx, ino, name, value, int(in.Flags))
+		err = vanished(x.SetXattr(ctx, ino, name, value, int(in.Flags)))
 	}
 	return status(err)
 }
@@ -377,7 +403,7 @@ func (r *raw) RemoveXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string)
 	ctx := request(cancel)
 	x, ino, err := r.xattr(ctx, h.NodeId, name, vfs.Write)
 	if err == nil {
-		err = x.RemoveXattr(ctx, ino, name)
+		err = vanished(x.RemoveXattr(ctx, ino, name))
 	}
 	return status(err)
 }

@@ -9,8 +9,9 @@
 // hostile kernel may do to the filesystem whatever the filesystem and ReadOnly let it, and nothing else: what it sends is
 // checked, and what it makes us keep has limits.
 //
-// Kernels cache: an attribute or a name is believed for the TTL. Nothing tells a virtual machine that a file was changed through
-// another door, so that the TTL bounds how late it learns of it.
+// Kernels cache: an attribute or a name is believed for the TTL, of what isn't a directory for some milliseconds. Nothing tells a
+// virtual machine that a file was changed through another door, so that the TTL bounds how late it learns of it; what it can't use any
+// more is ESTALE, upon which it looks again.
 package fusefs
 
 import (
@@ -43,8 +44,8 @@ const headers = 4096
 type Options struct {
 	FS       vfs.FS
 	ReadOnly bool // changes are EROFS, whatever FS allows
-	// TTL is how long the kernel may believe names and attributes without asking: at most MaxTTL, and by default that. Below
-	// zero is not at all.
+	// TTL is how long the kernel may believe names and attributes of directories without asking: at most MaxTTL, and by default
+	// that. Below zero is not at all. Those of other files are believed for 5 ms at most.
 	TTL            time.Duration
 	Nodes, Handles int // at most; 0 is MaxNodes, MaxHandles
 }

@@ -34,6 +34,7 @@ type nodeState struct {
 	mode   vfs.Mode // its type
 	count  uint64   // how often the kernel was told; 0: only a handle refers to it
 	lost   bool
+	own    bool   // see node; it isn't written down
 	dir    uint64 // number of the directory
 	name   string // in it, "" if none is known
 	orphan *orphan
@@ -89,7 +90,7 @@ func (r *raw) state() *State {
 	st := &State{kind: fmt.Sprintf("%T", r.FS), last: r.last}
 	for _, number := range slices.Sorted(maps.Keys(r.nodes)) {
 		n := r.nodes[number]
-		s := nodeState{number: number, ino: n.ino, mode: n.mode, count: n.count, lost: n.lost, name: n.name}
+		s := nodeState{number: number, ino: n.ino, mode: n.mode, count: n.count, lost: n.lost, own: n.own, name: n.name}
 		if n.name != "" {
 			s.dir = r.numberOf(n.dir)
 		}
@@ -356,7 +357,7 @@ func (r *raw) restore(ctx context.Context, st *State) error {
 		if err != nil {
 			return err
 		}
-		r.handles[st.handles[i].number] = h
+		r.put(st.handles[i].number, h)
 	}
 	r.last = st.last
 	for i := range st.nodes { // the handles have them
@@ -394,7 +395,7 @@ func (p *restoring) find(ctx context.Context, s *nodeState, depth int) error {
 		return nil
 	}
 	n := p.nodes[s.number]
-	n.ino, n.mode, n.lost = a.Ino, s.mode, false
+	n.ino, n.mode, n.lost, n.own = a.Ino, s.mode, false, s.own
 	if s.number != p.native(a.Ino) {
 		p.other[a.Ino] = s.number
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 
@@ -22,12 +23,13 @@ type raw struct {
 	spare   uint64             // the last number that was given to such an inode
 	names   int                // bytes of all nodes' names
 	handles map[uint64]*handle
-	last    uint64 // number of a handle
+	opens   map[vfs.Ino]int // how many handles there are of an inode
+	last    uint64          // number of a handle
 }
 
 func newRaw(o Options) *raw {
 	return &raw{RawFileSystem: fuse.NewDefaultRawFileSystem(), Options: o, root: o.FS.Root(), nodes: map[uint64]*node{}, other: map[vfs.Ino]uint64{},
-		spare: 1 << 61, handles: map[uint64]*handle{}}
+		spare: 1 << 61, handles: map[uint64]*handle{}, opens: map[vfs.Ino]int{}}
 }
 
 func (r *raw) String() string { return "agentrun" }
@@ -35,9 +37,11 @@ func (r *raw) String() string { return "agentrun" }
 // node is an inode that the kernel was told of. It has one reference of the filesystem, however often the kernel was told.
 type node struct {
 	ino   vfs.Ino
-	mode  vfs.Mode // its type
-	count uint64   // how often the kernel was told
-	lost  bool     // the filesystem doesn't know it: ESTALE, until the kernel forgets the number
+	mode  vfs.Mode  // its type
+	count uint64    // how often the kernel was told
+	lost  bool      // the filesystem doesn't know it: ESTALE, until the kernel forgets the number
+	told  time.Time // when the kernel was told last
+	own   bool      // the kernel itself has taken a name of it away
 
 	// By which name it was seen last, "" if it isn't known: another door may have changed it since.
 	dir  vfs.Ino
@@ -126,6 +130,7 @@ func (r *raw) tell(a vfs.Attr, dir vfs.Ino, name string) (number uint64, taken b
 		n = r.nodes[number]
 	}
 	n.count++
+	n.told = time.Now()
 	r.rename(n, dir, name)
 	return number, taken, nil
 }
@@ -205,8 +210,14 @@ func (r *raw) keep(h *handle) (uint64, error) {
 		return 0, syscall.ENFILE
 	}
 	r.last++
-	r.handles[r.last] = h
+	r.put(r.last, h)
 	return r.last, nil
+}
+
+// put enters a handle into the table.
+func (r *raw) put(fh uint64, h *handle) {
+	r.handles[fh] = h
+	r.opens[h.ino]++
 }
 
 // handle returns an open file, or an open directory; EBADF, ESTALE.
@@ -227,7 +238,12 @@ func (r *raw) handle(fh uint64, dir bool) (*handle, error) {
 func (r *raw) release(fh uint64) {
 	r.mu.Lock()
 	h := r.handles[fh]
-	delete(r.handles, fh)
+	if h != nil {
+		delete(r.handles, fh)
+		if r.opens[h.ino]--; r.opens[h.ino] == 0 {
+			delete(r.opens, h.ino)
+		}
+	}
 	r.mu.Unlock()
 	if h != nil && h.file != nil {
 		_ = h.file.Close() // FLUSH told of the error
@@ -238,7 +254,7 @@ func (r *raw) release(fh uint64) {
 func (r *raw) reset() {
 	r.mu.Lock()
 	nodes, handles := r.nodes, r.handles
-	r.nodes, r.other, r.names, r.handles = map[uint64]*node{}, map[vfs.Ino]uint64{}, 0, map[uint64]*handle{}
+	r.nodes, r.other, r.names, r.handles, r.opens = map[uint64]*node{}, map[vfs.Ino]uint64{}, 0, map[uint64]*handle{}, map[vfs.Ino]int{}
 	r.mu.Unlock()
 	for _, h := range handles {
 		if h.file != nil {

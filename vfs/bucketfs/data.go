@@ -2,6 +2,7 @@ package bucketfs
 
 import (
 	"bytes"
+	"container/list"
 	"context"
 	"errors"
 	"io"
@@ -250,15 +251,81 @@ func (f *FS) openData(ctx context.Context, n *node) error {
 			d.stale.Store(false)
 			return nil
 		}
-		return syscall.ENOENT
+		return f.openLeft(n)
 	}
 	f.setObject(n, o)
 	return f.openBase(ctx, n)
 }
 
+// left is the opened object of a file that was replaced by a rename while somebody referred to it: who has looked it up may open it
+// yet, as on any other filesystem.
+type left struct {
+	base *base
+	size int64
+	elem *list.Element // in FS.lefts
+}
+
+// maxLefts bounds how many such files there are; the oldest is given up. Only who has looked up a file and opens it much later notices.
+const maxLefts = 256
+
+// leave opens what is about to be replaced; nil if nobody could ask for it. The caller holds mu.
+func (f *FS) leave(ctx context.Context, n *node) *left {
+	if n == nil || n.dir || n.refs == 0 || n.obj == nil || n.px.Links > 1 || n.data.loaded.Load() || !vfs.Mode(n.px.Mode).IsRegular() {
+		return nil
+	}
+	l := &left{size: n.obj.Size}
+	if l.size > 0 {
+		r, err := f.view.Open(context.WithoutCancel(ctx), n.obj)
+		if err != nil {
+			return nil
+		}
+		l.base = newBase(r)
+	}
+	return l
+}
+
+// keepLeft gives a node what it had, if it is gone now.
+func (f *FS) keepLeft(n *node, l *left) {
+	switch {
+	case l == nil:
+	case !n.gone || n.refs == 0 || n.left != nil:
+		l.base.release()
+	default:
+		n.left, l.elem = l, f.lefts.PushBack(n)
+		if f.lefts.Len() > maxLefts {
+			f.dropLeft(f.lefts.Front().Value.(*node))
+		}
+	}
+}
+
+// takeLeft returns what a node has left, which is the caller's then; nil.
+func (f *FS) takeLeft(n *node) *left {
+	l := n.left
+	if l != nil {
+		f.lefts.Remove(l.elem)
+		n.left = nil
+	}
+	return l
+}
+
+func (f *FS) dropLeft(n *node) {
+	if l := f.takeLeft(n); l != nil {
+		l.base.release()
+	}
+}
+
+// openLeft opens a file that is gone; ENOENT. The caller holds mu and data.mu.
+func (f *FS) openLeft(n *node) error {
+	l := f.takeLeft(n)
+	if l == nil {
+		return syscall.ENOENT
+	}
+	n.data.open(l.base, l.size)
+	return nil
+}
+
 // openBase opens the node's object. The caller holds mu and data.mu.
 func (f *FS) openBase(ctx context.Context, n *node) error {
-	d := &n.data
 	var b *base
 	if n.obj.Size > 0 {
 		r, err := f.view.Open(context.WithoutCancel(ctx), n.obj) // for as long as the file is open
@@ -267,12 +334,17 @@ func (f *FS) openBase(ctx context.Context, n *node) error {
 		}
 		b = newBase(r)
 	}
+	n.data.open(b, n.obj.Size)
+	return nil
+}
+
+// open begins with an object's bytes; b is nil if it has none.
+func (d *data) open(b *base, size int64) {
 	d.base.release()
-	d.base, d.baseSize, d.valid = b, n.obj.Size, n.obj.Size
-	d.size.Store(n.obj.Size)
+	d.base, d.baseSize, d.valid = b, size, size
+	d.size.Store(size)
 	d.stale.Store(false)
 	d.loaded.Store(true)
-	return nil
 }
 
 // object finds a file's object in the view by one of its names; nil if none leads there any more. The caller holds mu.

@@ -44,6 +44,7 @@ type FS struct {
 	inos  map[vfs.Ino]*node
 	ids   map[bucket.ObjectID]*node
 	idle  *list.List // of *node, least recently used first
+	lefts list.List  // of *node that have something left, in the order in which they were replaced
 	temp  uint64     // counts inode numbers of files that aren't in the bucket yet
 
 	dirtyBytes atomic.Int64
@@ -82,6 +83,9 @@ func (f *FS) Close(ctx context.Context) error {
 	err := f.Flush(ctx, false)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for f.lefts.Len() > 0 {
+		f.dropLeft(f.lefts.Front().Value.(*node))
+	}
 	f.view.Close()
 	return err
 }
@@ -146,6 +150,7 @@ type node struct {
 	refs  uint64
 	opens int
 	elem  *list.Element // in FS.idle
+	left  *left         // of a file that was replaced
 
 	data data
 }
@@ -408,6 +413,7 @@ func (f *FS) forget(n *node) {
 	}
 	delete(f.inos, n.ino)
 	f.disown(n)
+	f.dropLeft(n)
 }
 
 // Root implements vfs.FS.

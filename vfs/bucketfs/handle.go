@@ -215,6 +215,10 @@ func (h *handle) Close() error {
 	if n.opens > 0 || n.fresh {
 		return nil
 	}
+	if n.gone && !d.dirty && d.spill == nil {
+		f.keepLeft(n, &left{base: d.base, size: d.baseSize})
+		d.base = nil
+	}
 	if n.gone || !d.dirty {
 		f.account(n, f.cleaned(d))
 		d.base.release()

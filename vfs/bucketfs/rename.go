@@ -129,12 +129,17 @@ func (f *FS) moveFile(ctx context.Context, m move, target *node) error {
 			return err
 		}
 	}
+	left := f.leave(ctx, target)
 	if _, err := f.apply(ctx, ops...); err != nil {
+		if left != nil {
+			left.base.release()
+		}
 		return err
 	}
 	if target != nil {
 		target.px.Change = f.opt.Now().UnixNano()
 		f.detach(target, m.to, m.newName)
+		f.keepLeft(target, left)
 	}
 	f.renamed(m)
 	if o, err := f.view.Get(ctx, m.newKey()); err == nil {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"io"
 	"testing"
 
@@ -49,6 +50,46 @@ func testSync(t *testing.T, e *microvm.Engine) {
 		}
 		if _, err := ns.Stat(t.Context(), vfs.Cred{}, "", "/late"); err == nil {
 			t.Errorf("%s: what was never synced is there", name)
+		}
+	}
+}
+
+// testReplaced: a file is never missing while others take its name, and what another door has made of it is there at once.
+func testReplaced(t *testing.T, e *microvm.Engine) {
+	m := buckettest.NewMachine(t)
+	if _, err := m.Store.Create(t.Context(), "files", bucket.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	in := boot(t, e, engine.Spec{Identity: id("replaced"), Volumes: []engine.Volume{{Path: "/data", FS: bucketFiles(t, m.Store)}}})
+	sh(t, in, `cd /data; echo 0 >f
+		for w in 1 2; do (for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo $i >$w && mv $w f || echo "$w: $i"; done) & done
+		i=0; while [ $i -lt 200 ]; do read x <f || exit 1; i=$((i+1)); done; wait`)
+	ns, user := in.(engine.Filer).Namespace(), vfs.Cred{UID: 1000, GID: 1000}
+	write := func(path, text string) {
+		t.Helper()
+		f, err := ns.Open(t.Context(), user, "", path, vfs.O_WRONLY|vfs.O_CREAT|vfs.O_TRUNC, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte(text)); err != nil {
+			t.Error(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range 6 {
+		want := fmt.Sprintf("%0*d\n", 1+i*10, i)
+		if i%2 == 0 {
+			write("/data/f", want)
+		} else {
+			write("/data/new", want)
+			if err := ns.Rename(t.Context(), user, "", "/data/new", "/data/f", 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := sh(t, in, "cat /data/f"); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
