@@ -3,6 +3,9 @@ package fusefs_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"log"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -360,4 +363,73 @@ func FuzzHandle(f *testing.F) {
 			t.Fatalf("%+v", s)
 		}
 	})
+}
+
+// TestListed: what many open directories hold is bounded, and each can be listed to its end all the same.
+func TestListed(t *testing.T) {
+	k := newKernel(t, fusefs.Options{Listed: 100})
+	for i := range 40 {
+		k.create(1, fmt.Sprint("file", i))
+	}
+	next := make([]uint64, 5)
+	handles := make([]uint64, 5)
+	seen := make([]int, 5)
+	for i := range handles {
+		handles[i] = binary.LittleEndian.Uint64(k.must(opendir, 1, words(uint32(0), uint32(0))))
+	}
+	for done := 0; done < len(handles); {
+		done = 0
+		for i, fh := range handles {
+			b := k.must(readdir, 1, words(fh, next[i], uint32(200), uint32(0), uint64(0), uint32(0), uint32(0)))
+			if s := k.s.Stats(); s.Listed > 100 || s.Listed == 0 {
+				t.Fatalf("%+v", s)
+			}
+			if len(b) == 0 {
+				done++
+			}
+			for len(b) > 0 {
+				next[i] = binary.LittleEndian.Uint64(b[8:])
+				b = b[24+(binary.LittleEndian.Uint32(b[16:])+7)/8*8:]
+				seen[i]++
+			}
+		}
+	}
+	for i, n := range seen {
+		if n != 42 {
+			t.Errorf("directory %d: %d names", i, n)
+		}
+		k.must(29, 1, words(handles[i], uint32(0), uint32(0), uint64(0)))
+	}
+	if s := k.s.Stats(); s.Listed != 0 {
+		t.Errorf("after they are closed: %+v", s)
+	}
+}
+
+// TestQuiet: a guest can't write into this process' log, whatever it sends.
+func TestQuiet(t *testing.T) {
+	var said bytes.Buffer
+	log.SetOutput(&said)
+	defer log.SetOutput(os.Stderr)
+	k := newKernel(t, fusefs.Options{})
+	out := make([]byte, 1<<12)
+	for op := range uint32(80) {
+		for _, n := range []int{0, 1, 7, 8, 15, 16, 40, 200} {
+			k.s.Handle(message(op, 1, make([]byte, n)), out)
+			k.s.Handle(message(op, 1, bytes.Repeat([]byte{0xff}, n)), out)
+			k.must(initOp, 0, initBody())
+		}
+	}
+	for _, body := range [][]byte{words(uint32(8), uint32(0), uint64(0)), words(uint32(7), uint32(1), uint64(0)), words(uint32(7))} {
+		if _, no := k.call(initOp, 0, body); no == 0 {
+			t.Errorf("INIT %x", body)
+		}
+	}
+	if said.Len() > 0 {
+		t.Errorf("it logs: %.300s", said.String())
+	}
+	for op, want := range map[uint32]syscall.Errno{34: syscall.ENOSYS, 39: syscall.ENOSYS, 46: syscall.ENOSYS, 4096: syscall.ENOSYS, 1<<32 - 1: syscall.ENOSYS, getattr: syscall.EIO} {
+		if _, no := k.call(op, 1, nil); no != want {
+			t.Errorf("operation %d: %v, want %v", op, no, want)
+		}
+	}
 }

@@ -109,3 +109,10 @@ func TestVisible(t *testing.T) {
 		}
 	}
 }
+
+// TestMounted compares what programs rely on, on a mount and, so that the checks themselves are right, in a directory of this host.
+func TestMounted(t *testing.T) {
+	mountable(t)
+	t.Run("host", func(t *testing.T) { vfstest.Mounted(t, t.TempDir(), 2000) })
+	stores(t, func(t *testing.T, f vfs.FS) { vfstest.Mounted(t, mountTTL(t, f), 10_000) })
+}

@@ -128,16 +128,21 @@ func (r *raw) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uint
 	return uint32(len(data)), fuse.OK
 }
 
+// keepSize is FALLOC_FL_KEEP_SIZE.
+const keepSize = 1
+
 // Fallocate extends a file. Space isn't reserved: what is written is accounted when it is.
 func (r *raw) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
 	h, err := r.written(in.Fh)
 	switch {
 	case err != nil:
 		return status(err)
-	case in.Mode != 0:
+	case in.Mode&^keepSize != 0:
 		return fuse.Status(syscall.EOPNOTSUPP)
 	case in.Length == 0 || in.Offset > math.MaxInt64 || in.Length > math.MaxInt64-in.Offset:
 		return fuse.EINVAL
+	case in.Mode == keepSize:
+		return fuse.OK
 	}
 	a, err := h.file.Attr()
 	if end := int64(in.Offset + in.Length); err == nil && end > a.Size {
@@ -221,18 +226,24 @@ func (r *raw) listing(ctx context.Context, in *fuse.ReadIn) ([]vfs.DirEntry, err
 	if err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if in.Offset == 0 || h.list == nil {
+	r.mu.Lock()
+	entries := h.list
+	r.mu.Unlock()
+	if in.Offset == 0 || entries == nil {
 		list, err := r.FS.ReadDir(ctx, h.ino)
 		if err != nil {
 			return nil, err
 		}
 		dot := vfs.DirEntry{Name: ".", Ino: h.ino, Mode: vfs.ModeDir}
-		h.list = append(make([]vfs.DirEntry, 0, len(list)+2), dot, vfs.DirEntry{Name: "..", Ino: h.ino, Mode: vfs.ModeDir})
-		h.list = append(h.list, list...)
+		entries = append(make([]vfs.DirEntry, 0, len(list)+2), dot, vfs.DirEntry{Name: "..", Ino: h.ino, Mode: vfs.ModeDir})
+		entries = append(entries, list...)
+		r.mu.Lock()
+		if r.handles[in.Fh] == h { // not closed meanwhile
+			r.setList(h, entries)
+		}
+		r.mu.Unlock()
 	}
-	return h.list[min(in.Offset, uint64(len(h.list))):], nil
+	return entries[min(in.Offset, uint64(len(entries))):], nil
 }
 
 func (r *raw) dirent(e vfs.DirEntry) fuse.DirEntry {

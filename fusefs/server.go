@@ -33,6 +33,7 @@ import (
 const (
 	MaxNodes   = 1 << 20
 	MaxHandles = 1 << 16
+	MaxListed  = 1 << 20 // names of directories that are being listed; one directory may have more
 	MaxWrite   = 1 << 20 // bytes in one request
 	MaxTTL     = time.Second
 )
@@ -46,8 +47,8 @@ type Options struct {
 	ReadOnly bool // changes are EROFS, whatever FS allows
 	// TTL is how long the kernel may believe names and attributes of directories without asking: at most MaxTTL, and by default
 	// that. Below zero is not at all. Those of other files are believed for 5 ms at most.
-	TTL            time.Duration
-	Nodes, Handles int // at most; 0 is MaxNodes, MaxHandles
+	TTL                    time.Duration
+	Nodes, Handles, Listed int // at most; 0 is MaxNodes, MaxHandles, MaxListed
 }
 
 // Server answers a kernel's requests. All methods may be called concurrently.
@@ -62,7 +63,7 @@ type Server struct {
 
 // New returns a server. The filesystem is the caller's, who closes it after the server.
 func New(o Options) *Server {
-	o.Nodes, o.Handles = cmp.Or(o.Nodes, MaxNodes), cmp.Or(o.Handles, MaxHandles)
+	o.Nodes, o.Handles, o.Listed = cmp.Or(o.Nodes, MaxNodes), cmp.Or(o.Handles, MaxHandles), cmp.Or(o.Listed, MaxListed)
 	o.TTL = max(min(cmp.Or(o.TTL, MaxTTL), MaxTTL), 0)
 	s := &Server{raw: newRaw(o)}
 	s.proto = s.protocol()
@@ -79,13 +80,6 @@ func (s *Server) protocol() *fuse.ProtocolServer {
 	return fuse.NewProtocolServer(s.raw, &o)
 }
 
-// Operations that the Server itself looks at.
-const (
-	opInit    = 26
-	opDestroy = 38
-	opSyncFS  = 50
-)
-
 // libraryNode is a node that go-fuse answers for by itself, for the sake of Go programs that serve and use a mount in one process.
 const libraryNode = 1<<64 - 1
 
@@ -96,8 +90,8 @@ func (s *Server) Handle(in, out []byte) (n int) {
 	if len(in) < 40 || len(in) > MaxWrite+headers || binary.LittleEndian.Uint32(in) != uint32(len(in)) {
 		return refuse(in, out)
 	}
-	if binary.LittleEndian.Uint64(in[16:]) == libraryNode {
-		return answer(in, out, syscall.ESTALE)
+	if no := check(in); no != 0 {
+		return answer(in, out, no)
 	}
 	switch op := binary.LittleEndian.Uint32(in[4:]); op {
 	case opInit, opDestroy:
@@ -153,7 +147,7 @@ func (s *Server) Close() error {
 }
 
 // Stats tells what a server keeps.
-type Stats struct{ Nodes, Handles int }
+type Stats struct{ Nodes, Handles, Listed int }
 
 // Stats tells what is kept now.
 func (s *Server) Stats() Stats { return s.raw.stats() }

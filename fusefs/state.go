@@ -104,9 +104,7 @@ func (r *raw) state() *State {
 		} else if n := r.nodes[s.node]; s.node != 1 && (n == nil || n.ino != h.ino || n.lost) {
 			s.node = st.hidden(h.ino, s.node)
 		}
-		h.mu.Lock()
-		s.list = h.list // never changed, only replaced
-		h.mu.Unlock()
+		s.list = h.list
 		st.handles = append(st.handles, s)
 	}
 	return st
@@ -357,7 +355,9 @@ func (r *raw) restore(ctx context.Context, st *State) error {
 		if err != nil {
 			return err
 		}
+		r.mu.Lock()
 		r.put(st.handles[i].number, h)
+		r.mu.Unlock()
 	}
 	r.last = st.last
 	for i := range st.nodes { // the handles have them

@@ -1,6 +1,7 @@
 package fusefs
 
 import (
+	"container/list"
 	"context"
 	"sync"
 	"syscall"
@@ -24,6 +25,8 @@ type raw struct {
 	names   int                // bytes of all nodes' names
 	handles map[uint64]*handle
 	opens   map[vfs.Ino]int // how many handles there are of an inode
+	lists   list.List       // of *handle that have a list, in the order in which they were read
+	inLists int             // entries in all of them
 	last    uint64          // number of a handle
 }
 
@@ -56,8 +59,9 @@ type handle struct {
 	lost  bool       // the filesystem doesn't know it: ESTALE
 	dir   bool       // of a lost one
 
-	mu   sync.Mutex
-	list []vfs.DirEntry // as of the last time it was read from the start
+	// Guarded by raw.mu.
+	list []vfs.DirEntry // as of the last time it was read from the start; never changed, only replaced
+	turn *list.Element  // in raw.lists
 }
 
 // maxNames bounds the bytes of names that a Server remembers: what has none is looked for when a State needs it.
@@ -218,6 +222,24 @@ func (r *raw) keep(h *handle) (uint64, error) {
 func (r *raw) put(fh uint64, h *handle) {
 	r.handles[fh] = h
 	r.opens[h.ino]++
+	r.setList(h, h.list)
+}
+
+// setList keeps what a directory holds for its handle. Beyond the limit those that were read longest ago are given up, and read again
+// when they are asked for more.
+func (r *raw) setList(h *handle, entries []vfs.DirEntry) {
+	if h.turn != nil {
+		r.lists.Remove(h.turn)
+		r.inLists -= len(h.list)
+		h.turn = nil
+	}
+	if h.list = entries; entries == nil {
+		return
+	}
+	h.turn = r.lists.PushBack(h)
+	for r.inLists += len(entries); r.inLists > r.Listed && r.lists.Len() > 1; {
+		r.setList(r.lists.Front().Value.(*handle), nil)
+	}
 }
 
 // handle returns an open file, or an open directory; EBADF, ESTALE.
@@ -240,6 +262,7 @@ func (r *raw) release(fh uint64) {
 	h := r.handles[fh]
 	if h != nil {
 		delete(r.handles, fh)
+		r.setList(h, nil)
 		if r.opens[h.ino]--; r.opens[h.ino] == 0 {
 			delete(r.opens, h.ino)
 		}
@@ -254,6 +277,8 @@ func (r *raw) release(fh uint64) {
 func (r *raw) reset() {
 	r.mu.Lock()
 	nodes, handles := r.nodes, r.handles
+	r.lists.Init()
+	r.inLists = 0
 	r.nodes, r.other, r.names, r.handles, r.opens = map[uint64]*node{}, map[vfs.Ino]uint64{}, 0, map[uint64]*handle{}, map[vfs.Ino]int{}
 	r.mu.Unlock()
 	for _, h := range handles {
@@ -271,5 +296,5 @@ func (r *raw) reset() {
 func (r *raw) stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Stats{Nodes: len(r.nodes), Handles: len(r.handles)}
+	return Stats{Nodes: len(r.nodes), Handles: len(r.handles), Listed: r.inLists}
 }

@@ -49,7 +49,8 @@ func engineFiles(t *testing.T) map[string]string {
 	t.Helper()
 	kernel := harness.Tool(t, "kernel-cloud")
 	files := map[string]string{"/microvm/kernel": kernel, "/microvm/agent": Build(t, "agentrun.dev/cmd/agentrun-guest", false),
-		"/microvm/vmm": Build(t, "agentrun.dev/cmd/agentrun-vmm", false), "/microvm/image.tar": engineImage(t)}
+		"/microvm/vmm": Build(t, "agentrun.dev/cmd/agentrun-vmm", false), "/microvm/image.tar": engineImage(t),
+		"/microvm/files": Build(t, "agentrun.dev/test/vm/files", true)}
 	modules, err := initramfs.Modules(filepath.Join(filepath.Dir(kernel), "modules"), "virtio_mmio", "vmw_vsock_virtio_transport", "virtio_rng", "virtio_blk",
 		"virtio_net", "virtiofs", "virtio_balloon", "erofs", "overlay")
 	if err != nil {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"agentrun.dev/engine/microvm"
 	"agentrun.dev/vfs"
 	"agentrun.dev/vfs/bucketfs"
+	"agentrun.dev/vfs/hostfs"
+	"agentrun.dev/vfs/memfs"
 )
 
 // bucketFiles are the files of a store's only bucket.
@@ -91,5 +94,33 @@ func testReplaced(t *testing.T, e *microvm.Engine) {
 		if got := sh(t, in, "cat /data/f"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// testKernelFiles runs package files of test/vm in a machine, from a folder of the host, on a volume in memory and on a bucket.
+func testKernelFiles(t *testing.T, e *microvm.Engine) {
+	programs, err := hostfs.New(bench, hostfs.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer programs.Close()
+	m := buckettest.NewMachine(t)
+	if _, err := m.Store.Create(t.Context(), "files", bucket.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	in := boot(t, e, engine.Spec{Identity: id("kernel-files"), Volumes: []engine.Volume{{Path: "/programs", FS: programs, ReadOnly: true},
+		{Path: "/bucket", FS: bucketFiles(t, m.Store)}, {Path: "/memory", FS: memfs.New(memfs.Options{})}}})
+	var out bytes.Buffer
+	p, err := in.Exec(t.Context(), engine.Cmd{Root: true, Stdout: &out, Stderr: &out, Args: []string{"sh", "-c", `set -e
+		mkdir /own && mount -t tmpfs own /own && cd /own && mkdir /memory/d /bucket/d
+		for v in memory bucket; do
+			d=; [ $v = memory ] && d=-devices
+			TMPDIR=/own /programs/files -test.v -test.timeout 5m -rapid.checks=10 -rapid.seed=20261121 -rapid.nofailfile -volume /$v/d $d
+		done`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, err := p.Wait(t.Context()); status != 0 || err != nil {
+		t.Errorf("status %d, %v: %s", status, err, out.String())
 	}
 }

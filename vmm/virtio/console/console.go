@@ -136,29 +136,39 @@ func (d *Device) Close() error {
 	return nil
 }
 
-// Handle moves bytes.
+// Handle moves bytes. mu is held for one chain at a time: a guest that never stops printing mustn't keep others from what it printed.
 func (d *Device) Handle(_ context.Context, q *virtio.Queue) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	for {
-		if q.Index == queueRx && len(d.input) == 0 {
+		if q.Index == queueRx && !d.typed() {
 			return nil
 		}
 		c, err := q.Pop()
 		if c == nil || err != nil {
 			return err
 		}
-		if q.Index == queueTx {
-			for _, b := range c.In.Segments() {
-				d.print(b)
-			}
-			c.Done(0)
-			continue
-		}
-		n := c.Out.Write(d.input)
-		d.input = d.input[n:]
-		c.Done(n)
+		c.Done(d.move(q.Index, c))
 	}
+}
+
+func (d *Device) typed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.input) > 0
+}
+
+// move does one chain, and returns how much of what was typed is in it.
+func (d *Device) move(queue int, c *virtio.Chain) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if queue == queueTx {
+		for _, b := range c.In.Segments() {
+			d.print(b)
+		}
+		return 0
+	}
+	n := c.Out.Write(d.input)
+	d.input = d.input[n:]
+	return n
 }
 
 // print keeps what the guest says. mu is held.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm/virtio"
@@ -151,4 +152,33 @@ func FuzzDevice(f *testing.F) {
 			return d
 		}, data)
 	})
+}
+
+// TestFree: while the device looks at what the guest prints, which may never end, what was printed can be read, and typed.
+func TestFree(t *testing.T) {
+	dev := console.New(console.Options{})
+	d := vt.New(t, dev, vt.Options{})
+	d.Queues[1].Do([][]byte{[]byte("before")})
+	held, resume := d.RAM.HoldUp(12)
+	d.Queues[1].Add([][]byte{[]byte("for a while!")})
+	d.Queues[1].Notify()
+	<-held
+	done := make(chan error, 1)
+	go func() {
+		_, err := dev.Write([]byte("typed"))
+		if got := string(dev.Tail(100)); got != "before" {
+			err = errors.Join(err, fmt.Errorf("%q", got))
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(vt.Patience):
+		t.Error("others wait for a guest that prints")
+	}
+	resume()
+	d.Queues[1].Wait()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 )
 
 // Base is the guest address where RAM begins: not zero, so that a null address is outside.
@@ -13,7 +14,8 @@ const Base = 0x10000
 
 // RAM is guest memory from Base on, with an allocator for the driver. It is a virtio.Memory and a virtio.Dirtier.
 type RAM struct {
-	mem []byte
+	mem  []byte
+	look atomic.Pointer[func(addr, n uint64)]
 
 	mu    sync.Mutex
 	next  uint64
@@ -26,8 +28,37 @@ func NewRAM(n int) *RAM {
 	return &RAM{mem: make([]byte, n), next: Base, free: make(map[int][]uint64), dirty: make(map[uint64]bool)}
 }
 
+// OnLook sets what is called before a device gets a window, for tests that hold one up there; nil for nothing.
+func (r *RAM) OnLook(f func(addr, n uint64)) {
+	if f == nil {
+		r.look.Store(nil)
+		return
+	}
+	r.look.Store(&f)
+}
+
+// HoldUp makes a device wait when it looks at a window of n bytes, the first time. held is closed when it does, and it goes on when
+// the caller calls resume.
+func (r *RAM) HoldUp(n uint64) (held <-chan struct{}, resume func()) {
+	begin, end := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	r.OnLook(func(_, size uint64) {
+		if size == n {
+			once.Do(func() { close(begin); <-end })
+		}
+	})
+	return begin, func() { close(end) }
+}
+
 // Bytes returns a window.
 func (r *RAM) Bytes(addr, n uint64) ([]byte, error) {
+	if f := r.look.Load(); f != nil {
+		(*f)(addr, n)
+	}
+	return r.window(addr, n)
+}
+
+func (r *RAM) window(addr, n uint64) ([]byte, error) {
 	end := Base + uint64(len(r.mem))
 	if addr < Base || addr > end || n > end-addr {
 		return nil, fmt.Errorf("no memory at %#x+%#x", addr, n)
@@ -60,7 +91,7 @@ func (r *RAM) ClearDirty() {
 
 // At is Bytes for an address that must be good.
 func (r *RAM) At(addr uint64, n int) []byte {
-	b, err := r.Bytes(addr, uint64(n))
+	b, err := r.window(addr, uint64(n))
 	if err != nil {
 		panic(err)
 	}

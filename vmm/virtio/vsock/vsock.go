@@ -233,11 +233,9 @@ func (d *Device) event(q *virtio.Queue) error {
 	return nil
 }
 
-// send fills the guest's buffers with what there is to say.
+// send fills the guest's buffers with what there is to say. mu is held for one packet at a time: with small buffers there are very many.
 func (d *Device) send(q *virtio.Queue) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for len(d.resets) > 0 || len(d.ready) > 0 {
+	for d.talks() {
 		c, err := q.Pop()
 		if c == nil || err != nil {
 			return err
@@ -246,14 +244,23 @@ func (d *Device) send(q *virtio.Queue) error {
 			c.Done(0)
 			return errs.Msg(errs.Invalid, "virtio", "vsock", "a receive buffer without room for a header")
 		}
+		d.mu.Lock()
 		n := d.fill(&c.Out)
-		c.Done(n)
-		if n == 0 { // nobody had anything to say after all
+		d.mu.Unlock()
+		if n == 0 { // nobody had anything to say after all: the buffer serves for the next packet
+			c.Return()
 			continue
 		}
+		c.Done(n)
 		q.Signal()
 	}
 	return nil
+}
+
+func (d *Device) talks() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.resets) > 0 || len(d.ready) > 0
 }
 
 // fill writes the next packet, and returns its length.

@@ -813,3 +813,21 @@ func FuzzDevice(f *testing.F) {
 		}, data)
 	})
 }
+
+// TestFree: while the device looks for room in the guest, others use it.
+func TestFree(t *testing.T) {
+	d := New(Options{})
+	g := boot(t, d, vt.Options{})
+	held, resume := g.RAM.HoldUp(rxSize - headerSize)
+	g.send(header{srcPort: 1, dstPort: 2, op: opRequest}, nil) // nobody listens there
+	<-held
+	done := make(chan int, 1)
+	go func() { done <- d.Conns() }()
+	select {
+	case <-done:
+	case <-time.After(vt.Patience):
+		t.Error("others wait for a guest that takes packets")
+	}
+	resume()
+	g.expect(opReset)
+}

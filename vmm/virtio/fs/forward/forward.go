@@ -16,12 +16,17 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sync/semaphore"
+
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm/virtio/fs"
 )
 
-// MaxInFlight is how many requests of one connection are answered at the same time; more wait to be read.
-const MaxInFlight = 2 * fs.MaxInFlight
+// Limits of one connection; what is more waits to be read.
+const (
+	MaxInFlight = 2 * fs.MaxInFlight // requests that are answered at the same time
+	MaxBytes    = 16 << 20           // of them and of the room for their answers
+)
 
 const (
 	requestHeader = 12
@@ -164,7 +169,7 @@ func Serve(ctx context.Context, conn net.Conn, h fs.Handler) error {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	s := &server{conn: conn, h: h, slots: make(chan struct{}, MaxInFlight)}
+	s := &server{conn: conn, h: h, slots: make(chan struct{}, MaxInFlight), bytes: semaphore.NewWeighted(MaxBytes)}
 	s.buffers.New = func() any { return new(buffer) }
 	defer s.wg.Wait()
 	err := s.read(ctx)
@@ -179,9 +184,13 @@ type server struct {
 	h       fs.Handler
 	wg      sync.WaitGroup
 	slots   chan struct{}
+	bytes   *semaphore.Weighted
 	write   sync.Mutex
 	buffers sync.Pool
 }
+
+// maxKept is the size of buffers that are kept for other requests.
+const maxKept = 256 << 10
 
 // buffer holds a request and its answer, with the answer's header.
 type buffer struct{ in, out []byte }
@@ -207,10 +216,16 @@ func (s *server) read(ctx context.Context) error {
 		if n < fs.MinRequest || n > fs.MaxTransfer || room > fs.MaxTransfer {
 			return errs.Msg(errs.Invalid, "fs", "forward", "a request of an impossible length")
 		}
+		weight := int64(n) + int64(room)
 		s.slots <- struct{}{} // every request ends by itself
+		if err := s.bytes.Acquire(ctx, weight); err != nil {
+			<-s.slots
+			return err
+		}
 		b := s.buffers.Get().(*buffer)
 		in := grow(&b.in, int(n))
 		if _, err := io.ReadFull(r, in); err != nil {
+			s.bytes.Release(weight)
 			<-s.slots
 			return err
 		}
@@ -219,7 +234,10 @@ func (s *server) read(ctx context.Context) error {
 			defer s.wg.Done()
 			defer func() { <-s.slots }()
 			s.answer(ctx, id, in, grow(&b.out, answerHeader+int(room)))
-			s.buffers.Put(b)
+			if cap(b.in)+cap(b.out) <= maxKept { // of large ones few are needed again
+				s.buffers.Put(b)
+			}
+			s.bytes.Release(weight)
 		}()
 	}
 }

@@ -9,8 +9,10 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"agentrun.dev/errs"
 	"agentrun.dev/vmm/virtio/fs"
@@ -194,4 +196,43 @@ func FuzzServe(f *testing.F) {
 		<-served
 		wg.Wait()
 	})
+}
+
+// TestBytes: requests and rooms of a megabyte each aren't held for all that may be under way.
+func TestBytes(t *testing.T) {
+	const most = forward.MaxBytes / fs.MaxTransfer / 2
+	var now, peak atomic.Int64
+	full, leave := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	c, _ := start(t, t.Context(), fs.HandlerFunc(func(_ context.Context, in, out []byte) int {
+		n := now.Add(1)
+		for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
+		}
+		if n == most {
+			once.Do(func() { close(full) })
+		}
+		<-leave
+		now.Add(-1)
+		return fs.Refuse(in, out, 0)
+	}))
+	var wg sync.WaitGroup
+	for i := range 3 * most {
+		wg.Go(func() {
+			in := append(request(1, uint64(i), ""), make([]byte, fs.MaxTransfer-40)...)
+			if n := c.Handle(context.Background(), in, make([]byte, fs.MaxTransfer)); n != 16 {
+				t.Errorf("request %d: %d bytes", i, n)
+			}
+		})
+	}
+	select {
+	case <-full:
+	case <-time.After(vt.Patience):
+		t.Error("fewer requests than there is room for")
+	}
+	time.Sleep(20 * time.Millisecond) // for those that mustn't come
+	close(leave)
+	wg.Wait()
+	if peak.Load() != most {
+		t.Errorf("%d requests of %d bytes at the same time", peak.Load(), 2*fs.MaxTransfer)
+	}
 }
