@@ -327,7 +327,7 @@ func (d *devices) disk(v *vmm.VM, k diskSetup, fd int) (block.Disk, error) {
 	if k.Overlay == 0 {
 		return block.NewFile(f, 0, k.ReadOnly)
 	}
-	top, err := memfd()
+	top, err := block.NewTop()
 	if err != nil {
 		return nil, err
 	}
@@ -338,14 +338,6 @@ func (d *devices) disk(v *vmm.VM, k diskSetup, fd int) (block.Disk, error) {
 	c := &overlay{Overlay: o, device: v.Devices(), base: f}
 	d.overlays = append(d.overlays, c)
 	return c, nil
-}
-
-func memfd() (*os.File, error) {
-	fd, err := unix.MemfdCreate("agentrun-disk", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return nil, errs.New(hostKind(err), "vmm process", "disk", err)
-	}
-	return os.NewFile(uintptr(fd), "disk"), nil
 }
 
 // card makes a network card on a tap or a socket.
@@ -376,25 +368,9 @@ func card(k cardSetup, fd int) (*vnet.Device, error) {
 // seal takes what the overlays of a paused VM hold into a snapshot.
 func (d *devices) seal(s *snapshot.Snapshot) error {
 	for _, o := range d.overlays {
-		top, err := memfd()
+		k, err := snapshot.SealDisk(o.device, o.Overlay)
 		if err != nil {
 			return err
-		}
-		if err := o.Seal(top); err != nil {
-			return err
-		}
-		state, files, err := o.State()
-		if err != nil {
-			return err
-		}
-		k := snapshot.Disk{Device: o.device, State: state}
-		for _, f := range files[1:] {
-			fds, err := appendDup(nil, f)
-			if err != nil {
-				k.Close()
-				return err
-			}
-			k.Files = append(k.Files, os.NewFile(uintptr(fds[0]), "disk"))
 		}
 		s.Disks = append(s.Disks, k)
 	}
@@ -419,7 +395,7 @@ func (d *devices) restore(s *snapshot.Snapshot) error {
 			}
 			files[0] = os.NewFile(uintptr(fds[0]), "disk")
 		}
-		top, err := memfd()
+		top, err := block.NewTop()
 		if err != nil {
 			return err
 		}

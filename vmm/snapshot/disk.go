@@ -25,20 +25,14 @@ func (d *Disk) Close() {
 	d.Files = nil
 }
 
-func hostError(err error) error { return errs.New(errs.Other, "snapshot", "disk", err) }
-
-func memfd() (*os.File, error) {
-	fd, err := unix.MemfdCreate("agentrun-disk", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return nil, hostError(err)
-	}
-	return os.NewFile(uintptr(fd), "disk"), nil
-}
-
 func dup(f *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return nil, hostError(err)
+		kind := errs.Other
+		if err == unix.EMFILE {
+			kind = errs.Limit
+		}
+		return nil, errs.New(kind, "snapshot", "disk", err)
 	}
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
@@ -54,7 +48,7 @@ func (d *Disk) changed(f func(off int64, b []byte) error) error {
 		}
 		files = append(files, c)
 	}
-	top, err := memfd()
+	top, err := block.NewTop()
 	if err != nil {
 		closeFiles(files)
 		return err
@@ -81,7 +75,7 @@ func (r *reader) disk(index byte, d *Disk) error {
 	if size == 0 {
 		return corrupt("a disk has no state")
 	}
-	top, err := memfd()
+	top, err := block.NewTop()
 	if err != nil {
 		return err
 	}
@@ -109,31 +103,33 @@ func (r *reader) disk(index byte, d *Disk) error {
 			return err
 		}
 	}
-	return d.take(o)
+	*d, err = SealDisk(d.Device, o)
+	return err
 }
 
 var zeros [maxBlock]byte
 
-// take seals an overlay and takes its state and its files.
-func (d *Disk) take(o *block.Overlay) error {
-	top, err := memfd()
+// SealDisk seals the overlay in a place on the bus, whose VM is paused, and takes what it holds beside its base.
+func SealDisk(device int, o *block.Overlay) (Disk, error) {
+	top, err := block.NewTop()
 	if err != nil {
-		return err
+		return Disk{}, err
 	}
 	if err := o.Seal(top); err != nil {
-		return err
+		return Disk{}, err
 	}
 	state, files, err := o.State()
 	if err != nil {
-		return err
+		return Disk{}, err
 	}
-	d.State = state
+	d := Disk{Device: device, State: state}
 	for _, f := range files[1:] {
 		c, err := dup(f)
 		if err != nil {
-			return err
+			d.Close()
+			return Disk{}, err
 		}
 		d.Files = append(d.Files, c)
 	}
-	return nil
+	return d, nil
 }

@@ -12,7 +12,7 @@ import (
 // base is a file of a disk that nobody writes to.
 func base(t testing.TB, content []byte) *os.File {
 	t.Helper()
-	f, err := memfd()
+	f, err := block.NewTop()
 	if err == nil {
 		_, err = f.Write(content)
 	}
@@ -26,7 +26,7 @@ func base(t testing.TB, content []byte) *os.File {
 func TestDisks(t *testing.T) {
 	const size = 40<<20 + 512
 	content := bytes.Repeat([]byte("base"), 10<<20)
-	top, err := memfd()
+	top, err := block.NewTop()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestDisks(t *testing.T) {
 	}
 	s := sample(t)
 	s.Disks = make([]Disk, 2)
-	other, err := memfd()
+	other, err := block.NewTop()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestDisks(t *testing.T) {
 	defer untouched.Close()
 	for i, o := range []*block.Overlay{o, untouched} {
 		s.Disks[i].Device = 4 + i
-		if err := s.Disks[i].take(o); err != nil {
+		if s.Disks[i], err = SealDisk(s.Disks[i].Device, o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,7 +78,7 @@ func TestDisks(t *testing.T) {
 	if len(got.Disks) != 2 || got.Disks[0].Device != 4 || got.Disks[1].Device != 5 || len(got.Disks[1].Files) != 0 {
 		t.Fatalf("the disks are %+v", got.Disks)
 	}
-	if top, err = memfd(); err != nil {
+	if top, err = block.NewTop(); err != nil {
 		t.Fatal(err)
 	}
 	r, err := block.RestoreOverlay(got.Disks[0].State, append([]*os.File{base(t, content)}, got.Disks[0].Files...), top)

@@ -331,6 +331,21 @@ func (o *Overlay) Sync() error {
 	return nil
 }
 
+// NewTop is an empty file in memory for the top of an overlay, which Seal keeps from being written to. Errors: Limit without descriptors or
+// memory.
+func NewTop() (*os.File, error) {
+	fd, err := unix.MemfdCreate("agentrun-disk", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		kind := errs.Other
+		switch err {
+		case unix.EMFILE, unix.ENFILE, unix.ENOMEM:
+			kind = errs.Limit
+		}
+		return nil, errs.New(kind, "block", "overlay", err)
+	}
+	return os.NewFile(uintptr(fd), "disk"), nil
+}
+
 // Seal makes the top a layer that won't change any more, and puts an empty file on top of it. A memfd that allows it is sealed
 // against writing by anybody. Where nothing was written there is nothing to seal, and the new file is closed.
 func (o *Overlay) Seal(top *os.File) error {
