@@ -69,7 +69,7 @@ func Reserve(size uint64) (*Memory, error) {
 	if err != nil {
 		return nil, hostError("reserve", err)
 	}
-	base, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	base, err := reserve(uintptr(size))
 	if err != nil {
 		pagemap.Close()
 		return nil, hostError("reserve", err)
@@ -77,6 +77,36 @@ func Reserve(size uint64) (*Memory, error) {
 	m := &Memory{size: size, base: base, fd: -1, pagemap: pagemap}
 	settle(m.all())
 	return m, nil
+}
+
+// hugePage is what a page table's entry maps, where it can.
+const hugePage = 2 << 20
+
+// reserve returns addresses, which huge pages fit if there is room for one.
+func reserve(size uintptr) (unsafe.Pointer, error) {
+	anywhere := func(n uintptr) (unsafe.Pointer, error) {
+		return unix.MmapPtr(-1, 0, nil, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	}
+	base, err := anywhere(size)
+	if err != nil || size < hugePage || uintptr(base)%hugePage == 0 { // kernels since 6.7 do it by themselves
+		return base, err
+	}
+	if err := unix.MunmapPtr(base, size); err != nil {
+		return nil, err
+	}
+	if base, err = anywhere(size + hugePage - PageSize); err != nil {
+		return nil, err
+	}
+	before := -uintptr(base) % hugePage
+	after := hugePage - PageSize - before
+	if before > 0 {
+		err = unix.MunmapPtr(base, before)
+	}
+	base = unsafe.Add(base, before)
+	if after > 0 && err == nil {
+		err = unix.MunmapPtr(unsafe.Add(base, size), after)
+	}
+	return base, err
 }
 
 // settle says how anonymous memory of a guest is kept: a page that is written to costs a page, not a huge one; and a crash of this
@@ -114,6 +144,9 @@ func (m *Memory) Zero() error {
 		unix.Close(fd)
 		return hostError("zero", err)
 	}
+	// Huge pages where the host's shmem_enabled lets a file in memory have some: advice. All who map this file when it is a layer have
+	// them too, and still copy pages of 4 KiB.
+	_ = unix.Madvise(m.all(), unix.MADV_HUGEPAGE)
 	m.fd = fd
 	return nil
 }
@@ -130,7 +163,7 @@ func (m *Memory) mapWhole(fd, flags int) error {
 func hostError(op string, err error) error {
 	kind := errs.Other
 	switch err {
-	case unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.ENOSPC:
+	case unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.ENOSPC, unix.EFBIG:
 		kind = errs.Limit
 	}
 	return errs.New(kind, "memory", op, err)
