@@ -91,7 +91,8 @@ type Process struct {
 	gone    error         // why there are no more answers
 }
 
-// Start starts a process and waits until it is a shell.
+// Start starts a process and waits until it is a shell. Errors: Unsupported when its program speaks another version of the protocol, as one
+// that was built at another time may, with both versions and a hint; Limit when the host has no room for it.
 func Start(ctx context.Context, o Options) (*Process, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -131,13 +132,16 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		return nil, err
 	}
 	go p.read()
-	err = c.send(&message{Op: opSetup, fds: given, Setup: &setup{Memory: o.Config.Memory, VCPUs: o.Config.VCPUs, Tail: o.Config.Tail, PIT: o.Config.PIT,
+	version := protocol()
+	err = c.send(&message{Op: opSetup, Version: version, fds: given, Setup: &setup{Memory: o.Config.Memory, VCPUs: o.Config.VCPUs, Tail: o.Config.Tail, PIT: o.Config.PIT,
 		Bare: o.Config.Bare, Console: o.Console != nil, UID: o.UID, GID: o.GID, Devices: devices}})
 	if err == nil {
 		var m *message
 		if m, err = p.await(ctx, ready); err == nil {
 			m.closeFDs()
-			err = m.Failed.err("start")
+			if err = checkProtocol(version, m.Version); err == nil {
+				err = m.Failed.err("start")
+			}
 		}
 	}
 	if err != nil {
@@ -233,7 +237,7 @@ func room(n, of int) (err error) {
 
 // hostKind tells the limits of the host from its defects.
 func hostKind(err error) errs.Kind {
-	for _, limit := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN, unix.ENOSPC, unix.ETOOMANYREFS, unix.ENOBUFS} {
+	for _, limit := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN, unix.ENOSPC, unix.EFBIG, unix.ETOOMANYREFS, unix.ENOBUFS} {
 		if errors.Is(err, limit) {
 			return errs.Limit
 		}

@@ -33,6 +33,14 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) == 3 && os.Args[1] == "be-another-vmm" { // of another version: it answers this to whatever comes
+		buf := make([]byte, 64<<10)
+		if _, err := unix.Read(jail.SocketFD, buf); err == nil {
+			_, _ = unix.Write(jail.SocketFD, []byte(os.Args[2]))
+		}
+		_, _ = unix.Read(jail.SocketFD, buf)
+		os.Exit(0)
+	}
 	if len(os.Args) == 3 && os.Args[1] == "be-a-parent" {
 		beParent(os.Args[2])
 	}

@@ -36,18 +36,25 @@ func Serve(more func(*vmm.VM) error) error {
 	killFirst()
 	buf := make([]byte, maxPacket)
 	m, err := c.receive(buf)
+	version := protocol()
+	if m != nil && m.Failed == nil {
+		if other := checkProtocol(version, m.Version); other != nil {
+			m.closeFDs()
+			return errors.Join(other, c.send(&message{Op: opReady, Version: version, Failed: newFailure(other)}))
+		}
+	}
 	if err != nil {
 		return err
 	}
 	if m.Failed != nil {
-		return c.send(&message{Op: opReady, Failed: m.Failed})
+		return c.send(&message{Op: opReady, Version: version, Failed: m.Failed})
 	}
 	if m.Op != opSetup || m.Setup == nil {
 		return errs.Msg(errs.Invalid, "vmm process", "setup", "it doesn't come first")
 	}
 	v, d, err := prepare(m.Setup, m.fds, more)
 	if err != nil {
-		return errors.Join(err, c.send(&message{Op: opReady, Failed: newFailure(err)}))
+		return errors.Join(err, c.send(&message{Op: opReady, Version: version, Failed: newFailure(err)}))
 	}
 	defer v.Close()
 	srv := &server{conn: c, vm: v, devices: d, lent: -1, dials: dials{socket: d.socket, conn: c, waiting: make(map[uint64]context.CancelFunc)}}
@@ -65,7 +72,7 @@ func Serve(more func(*vmm.VM) error) error {
 	if err := warm(v.Config()); err != nil {
 		return err
 	}
-	if err := c.send(&message{Op: opReady}); err != nil {
+	if err := c.send(&message{Op: opReady, Version: version}); err != nil {
 		return err
 	}
 	for {

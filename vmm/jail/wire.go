@@ -44,6 +44,7 @@ const (
 type message struct {
 	ID      uint64 `json:",omitempty"`
 	Op      string
+	Version string          `json:",omitempty"` // in setup and ready: see protocol
 	Setup   *setup          `json:",omitempty"`
 	Failed  *failure        `json:",omitempty"`
 	Cmdline string          `json:",omitempty"`
@@ -130,7 +131,7 @@ func (c *conn) send(m *message) error {
 }
 
 // receive reads a message; its descriptors are the caller's. buf has room for maxPacket. A message whose descriptors this process had
-// no room for has failed, and none.
+// no room for has failed, and none. One that can't be read is an error of kind Invalid, and what could be read of it, without descriptors.
 func (c *conn) receive(buf []byte) (*message, error) {
 	oob := make([]byte, unix.CmsgSpace(4*maxFDs))
 	n, oobn, flags, _, err := c.ReadMsgUnix(buf, oob)
@@ -143,12 +144,12 @@ func (c *conn) receive(buf []byte) (*message, error) {
 	}
 	if err == nil {
 		fds := m.fds
-		err = json.Unmarshal(buf[:n], m)
+		err = json.Unmarshal(buf[:n], m) // what it could read it has, if the rest is of another protocol
 		m.fds = fds
 	}
 	if err != nil {
 		m.closeFDs()
-		return nil, errs.New(errs.Invalid, "vmm process", "receive", err)
+		return m, errs.New(errs.Invalid, "vmm process", "receive", err)
 	}
 	if flags&unix.MSG_CTRUNC != 0 {
 		m.closeFDs()
