@@ -253,6 +253,60 @@ func TestNoMemory(t *testing.T) {
 	must(t, forkOnce(t.Context(), p, o))
 }
 
+// Where a VMM can't make or fill the files that a snapshot is made of (here they may have so many bytes; no memory left for them fails at the
+// same calls), its VM isn't captured, there is no child, and it goes on; when it can again, the fork has all that was written meanwhile.
+func TestNoSpace(t *testing.T) {
+	vmmtest.Host(t)
+	p, o := running(t, jail.Devices{CID: 3, Disks: []jail.Disk{{Overlay: mib}}, RNG: true})
+	bound := func(q *jail.Process, n uint64) (give func()) {
+		var old unix.Rlimit
+		must(t, unix.Prlimit(q.PID(), unix.RLIMIT_FSIZE, nil, &old))
+		must(t, unix.Prlimit(q.PID(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: n, Max: old.Max}, nil))
+		return func() { must(t, unix.Prlimit(q.PID(), unix.RLIMIT_FSIZE, &old, nil)) }
+	}
+	fails := func(what string, n uint64) {
+		t.Helper()
+		leaves(t, p, func() {
+			give := bound(p, n)
+			err := forkOnce(t.Context(), p, o)
+			give()
+			if !errs.Is(err, errs.Limit) {
+				t.Errorf("%s, with files of %d bytes: %v (%v)", what, n, err, errs.KindOf(err))
+			}
+		})
+	}
+	fails("the first capture, which seals what there is and writes its state", 4097)
+	for _, n := range []uint64{0, 4096, mib, o.Config.Memory - 1} { // a layer has the size of the RAM
+		fails("a capture", n)
+	}
+	must(t, forkOnce(t.Context(), p, o))
+	im := imageOf(t, p)
+	leaves(t, p, func() { // a child needs no file, until it is captured itself
+		c, err := jail.Start(t.Context(), o)
+		must(t, err)
+		give := bound(c, 0)
+		must(t, c.Run(t.Context(), im))
+		if err := forkOnce(t.Context(), c, o); !errs.Is(err, errs.Limit) {
+			t.Errorf("a fork of a child: %v (%v)", err, errs.KindOf(err))
+		}
+		give()
+		must(t, forkOnce(t.Context(), c, o))
+		must(t, c.Close())
+	})
+	must(t, im.Close())
+	vmlinux := kernel(t)
+	leaves(t, p, func() { // nor is a kernel booted
+		c, err := jail.Start(t.Context(), o)
+		must(t, err)
+		bound(c, mib)
+		if err := c.Boot(t.Context(), vmlinux, nil, "quiet"); !errs.Is(err, errs.Limit) {
+			t.Errorf("a boot: %v (%v)", err, errs.KindOf(err))
+		}
+		must(t, c.Close())
+	})
+	must(t, forkOnce(t.Context(), p, o))
+}
+
 // A process that dies somewhere in a fork is an error that says so, and nothing of it is left; others go on.
 func TestKilledInFork(t *testing.T) {
 	vmmtest.Host(t)
