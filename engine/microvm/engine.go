@@ -163,7 +163,7 @@ func (e *Engine) kind(ctx context.Context, s *engine.Spec) (kind, *root, error) 
 	}
 	if s.Limits.Files > 0 {
 		return kind{}, nil, errs.Msg(errs.Unsupported, "boot", s.ID, "the descriptors of a process in a microVM aren't limited").
-			WithHint("ulimit -n, in an init line or the image, or limits of processes and memory")
+			WithHint("the machine's memory bounds them all; a command can bound its own: sh -c 'ulimit -n 100; exec …'")
 	}
 	if len(s.Volumes) > Slots {
 		return kind{}, nil, tooManyVolumes("boot", s.ID)

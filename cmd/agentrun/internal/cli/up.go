@@ -154,7 +154,11 @@ func (a *app) serve(ctx context.Context, c server.Config) error {
 	} else {
 		defer settings.RemoveContext(file, found)
 	}
-	a.announce(s, found, file, c.SSH.Base)
+	of := "on a fork of " + first(c.SSH.Base, "an empty bucket")
+	if c.SSH.Template != "" {
+		of = "of template " + c.SSH.Template
+	}
+	a.announce(s, found, file, of)
 	go func() { // ends with ctx, which ends with this function
 		<-ctx.Done()
 		stop()
@@ -162,8 +166,8 @@ func (a *app) serve(ctx context.Context, c server.Config) error {
 	return s.Run(ctx)
 }
 
-// announce says where the server is and how to use it. It never prints the secret.
-func (a *app) announce(s *server.Server, c *settings.Context, file, base string) {
+// announce says where the server is and how to use it; of is what SSH sessions are made of. It never prints the secret.
+func (a *app) announce(s *server.Server, c *settings.Context, file, of string) {
 	if a.json {
 		b, _ := json.Marshal(struct {
 			Endpoint    string `json:"endpoint"`
@@ -190,7 +194,7 @@ func (a *app) announce(s *server.Server, c *settings.Context, file, base string)
 		if s.SSHOpen {
 			who = "open to whoever can connect"
 		}
-		line("SSH", "ssh -p "+port+" "+host+"  (a sandbox each, on a fork of "+first(base, "an empty bucket")+"; "+who+")")
+		line("SSH", "ssh -p "+port+" "+host+"  (a sandbox each, "+of+"; "+who+")")
 	}
 	line("data", c.Data)
 	if s.RootKeyFile != "" {
