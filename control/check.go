@@ -230,7 +230,7 @@ func checkSpec(op string, s *api.TemplateSpec) error {
 	if r.CPU < 0 || r.CPU > 1024 || r.Memory < 0 || r.Memory > maxMemory || r.Disk < 0 || r.Processes < 0 || r.Processes > 1<<22 {
 		return invalid(op, "resources", "out of range")
 	}
-	if err := checkRates(op, s); err != nil {
+	if err := errorsFirst(checkRates(op, s), checkMachine(op, s)); err != nil {
 		return err
 	}
 	for _, m := range s.Mounts {
@@ -242,6 +242,39 @@ func checkSpec(op string, s *api.TemplateSpec) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// What a virtual machine can be, as package engine/microvm has it.
+const (
+	minMachine        = 64 << 20
+	maxMachine        = 64 << 30
+	maxMachineCPUs    = 32
+	maxMachineVolumes = 8
+)
+
+// checkMachine refuses what no machine could be before one is built.
+func checkMachine(op string, s *api.TemplateSpec) error {
+	if s.Engine != api.MicroVM {
+		return nil
+	}
+	r := s.Resources
+	switch {
+	case r.Memory != 0 && (r.Memory < minMachine || r.Memory > maxMachine):
+		return invalid(op, "resources.memory", "%d bytes: a microVM has 64Mi to 64Gi of memory, or the node's default without", r.Memory)
+	case r.CPU > maxMachineCPUs:
+		return invalid(op, "resources.cpu", "%g: a microVM has at most %d processors", r.CPU, maxMachineCPUs)
+	}
+	volumes := len(s.Volumes) + len(s.Mounts)
+	if !slices.ContainsFunc(s.Volumes, func(v api.Volume) bool {
+		return path.Clean(v.Path) == workspace || v.Path == "" && v.Name == "workspace"
+	}) {
+		volumes++ // see plan
+	}
+	if volumes > maxMachineVolumes {
+		return errs.Msg(errs.Limit, op, "volumes", fmt.Sprintf("a microVM has at most %d volumes, mounts and the one at %s among them; these are %d", maxMachineVolumes, workspace, volumes)).
+			WithHint("directories of one volume take no more room than one")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,7 +10,9 @@ import (
 	"agentrun.dev/api"
 	"agentrun.dev/control/controltest"
 	"agentrun.dev/engine"
+	"agentrun.dev/engine/microvm"
 	"agentrun.dev/errs"
+	"agentrun.dev/vmm"
 )
 
 // withEngine gives a node another engine, and has the service know.
@@ -222,5 +225,71 @@ func TestRates(t *testing.T) {
 	b, ok := l.hosts[0].Built("vm@1")
 	if s := b.Spec.Limits; !ok || s.Disk != (engine.Rate{Bytes: 1 << 20, BurstBytes: 2 << 20}) || s.NetworkIn != (engine.Rate{Ops: 5}) || s.NetworkOut != (engine.Rate{Bytes: 4096, Ops: 6, BurstOps: 7}) {
 		t.Errorf("built of %+v", b.Spec.Limits)
+	}
+}
+
+// TestMachine: what no machine could be is refused before one is built, with what would do.
+func TestMachine(t *testing.T) {
+	if minMachine != microvm.MinMemory || maxMachine != microvm.MaxMemory || maxMachineVolumes != microvm.Slots || maxMachineCPUs != vmm.MaxVCPUs {
+		t.Error("the limits aren't the engine's")
+	}
+	l := newLab(t, 1)
+	l.withEngine(0, "", "services", "root")
+	volumes := func(n int, first string) (list []api.Volume) {
+		for i := range n {
+			list = append(list, api.Volume{Name: fmt.Sprint("v", i)})
+		}
+		list[0].Path = first
+		return list
+	}
+	for name, c := range map[string]struct {
+		spec api.TemplateSpec
+		text string
+	}{
+		"small":         {api.TemplateSpec{Resources: api.Resources{Memory: 1 << 20}}, "resources.memory: 1048576 bytes: a microVM has 64Mi to 64Gi"},
+		"large":         {api.TemplateSpec{Resources: api.Resources{Memory: 65 << 30}}, "64Mi to 64Gi"},
+		"processors":    {api.TemplateSpec{Resources: api.Resources{CPU: 33}}, "at most 32 processors"},
+		"volumes":       {api.TemplateSpec{Volumes: volumes(8, "/x")}, "at most 8 volumes"},
+		"more volumes":  {api.TemplateSpec{Volumes: volumes(9, "/workspace")}, "at most 8 volumes"},
+		"with mounts":   {api.TemplateSpec{Volumes: volumes(7, "/workspace/"), Mounts: []string{"private", "shared"}}, "at most 8 volumes"},
+		"just possible": {api.TemplateSpec{Volumes: volumes(8, "/workspace/"), Resources: api.Resources{Memory: 64 << 20, CPU: 32}}, ""},
+	} {
+		c.spec.Engine = api.MicroVM
+		_, _, err := l.PutTemplate(l.ctx, admin, "vm", c.spec, nil)
+		if c.text == "" && err != nil || c.text != "" && (err == nil || !strings.Contains(err.Error(), c.text)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestSuspend: when the service ends, what people have goes to sleep; what waits in pools is nobody's, and isn't saved.
+func TestSuspend(t *testing.T) {
+	l := newLab(t, 1)
+	must2 := func(_ any, _ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must2(l.PutTemplate(l.ctx, admin, "t", api.TemplateSpec{}, nil))
+	l.buildAll()
+	if _, err := l.PutPool(l.ctx, admin, "p", api.PoolSpec{Template: "t", Replicas: 3}); err != nil {
+		t.Fatal(err)
+	}
+	l.fill()
+	s := must(l.CreateSandbox(l.ctx, admin, api.CreateSandbox{Pool: "p"}))(t)
+	l.fill()
+	l.peer(l.names[0]).local = true
+	if err := l.Suspend(l.ctx); err != nil {
+		t.Fatal(err)
+	}
+	all := l.hosts[0].Sandboxes()
+	for id, b := range all {
+		if b.Asleep != (id == s.ID) {
+			t.Errorf("%s sleeps: %v", id, b.Asleep)
+		}
+	}
+	if len(all) != 4 {
+		t.Errorf("there are %d", len(all))
 	}
 }
