@@ -13,6 +13,7 @@ import (
 	kvmemory "agentrun.dev/kv/memory"
 	"agentrun.dev/vfs"
 	"agentrun.dev/vfs/bucketfs"
+	"agentrun.dev/vfs/hostfs"
 	"agentrun.dev/vfs/memfs"
 	"agentrun.dev/vfs/vfstest"
 )
@@ -115,4 +116,12 @@ func TestMounted(t *testing.T) {
 	mountable(t)
 	t.Run("host", func(t *testing.T) { vfstest.Mounted(t, t.TempDir(), 2000) })
 	stores(t, func(t *testing.T, f vfs.FS) { vfstest.Mounted(t, mountTTL(t, f), 10_000) })
+	t.Run("folder", func(t *testing.T) {
+		f, err := hostfs.New(t.TempDir(), hostfs.Options{Real: true, Descriptors: 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		vfstest.Mounted(t, mountTTL(t, f), 10_000)
+	})
 }

@@ -18,7 +18,7 @@ import (
 const (
 	maxTrees   = 8
 	maxHandles = 1024 // open files of one
-	maxNodes   = 1024 // inodes held in one, of which each takes a descriptor
+	maxNodes   = 1024 // inodes held in one
 )
 
 // tree is a filesystem that the host looks into.

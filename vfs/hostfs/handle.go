@@ -30,6 +30,13 @@ func (f *FS) Open(_ context.Context, ino vfs.Ino, flags int) (h vfs.Handle, err 
 			return syscall.EACCES
 		}
 		f.mu.Lock()
+		if f.opens >= f.opt.Files {
+			f.mu.Unlock()
+			return syscall.ENFILE
+		}
+		f.opens++
+		n.opens++
+		n.refs++ // the inode stays known while it is open
 		file := n.fresh
 		n.fresh = nil
 		f.mu.Unlock()
@@ -40,14 +47,12 @@ func (f *FS) Open(_ context.Context, ino vfs.Ino, flags int) (h vfs.Handle, err 
 		if file == nil {
 			fd, err := unix.Open(n.path(), flags&(vfs.O_ACCMODE|vfs.O_APPEND|vfs.O_TRUNC)|unix.O_CLOEXEC, 0)
 			if err != nil {
+				f.closed(n)
 				return err
 			}
 			file = os.NewFile(uintptr(fd), "")
 		}
-		h = &handle{f: f, ino: ino, file: file, append: flags&vfs.O_APPEND != 0}
-		f.mu.Lock()
-		n.refs++ // the inode stays known while it is open
-		f.mu.Unlock()
+		h = &handle{f: f, n: n, file: file, append: flags&vfs.O_APPEND != 0}
 		return nil
 	})
 	return h, err
@@ -56,7 +61,7 @@ func (f *FS) Open(_ context.Context, ino vfs.Ino, flags int) (h vfs.Handle, err 
 // handle is an open file of the host.
 type handle struct {
 	f      *FS
-	ino    vfs.Ino
+	n      *node
 	file   *os.File
 	append bool
 	mu     sync.Mutex // serialises appending
@@ -102,7 +107,7 @@ func (h *handle) Append(p []byte) (int64, error) {
 
 func (h *handle) Truncate(size int64) error { return bare(h.file.Truncate(size)) }
 
-func (h *handle) Attr() (vfs.Attr, error) { return h.f.GetAttr(context.Background(), h.ino) }
+func (h *handle) Attr() (vfs.Attr, error) { return h.f.GetAttr(context.Background(), h.n.ino) }
 
 func (h *handle) Sync(context.Context) error { return bare(h.file.Sync()) }
 
@@ -110,7 +115,7 @@ func (h *handle) Close() error {
 	err := error(syscall.EBADF)
 	h.once.Do(func() {
 		err = bare(h.file.Close())
-		h.f.Forget(h.ino, 1)
+		h.f.closed(h.n)
 	})
 	return err
 }

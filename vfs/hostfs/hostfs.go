@@ -1,7 +1,7 @@
 // Package hostfs is a filesystem over a folder of the host, strictly beneath it.
 //
-// Every inode in use is an O_PATH descriptor, and every operation names one component in such a directory, without
-// following symbolic links. These are resolved by the Namespace, in the sandbox's tree, so a link or ".." can't lead out of
+// An inode in use is an O_PATH descriptor, or its directory and a name if it wasn't used lately, and every operation names one component
+// in such a directory, without following symbolic links. These are resolved by the Namespace, in the sandbox's tree, so a link or ".." can't lead out of
 // the folder, whoever changes the folder meanwhile. Errors are bare errnos: no path of the host is in them.
 //
 // All files appear to belong to one user, whoever owns them on the host; new ones belong to the folder's owner where the
@@ -13,6 +13,7 @@ package hostfs
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"errors"
 	"os"
@@ -31,7 +32,10 @@ import (
 type Options struct {
 	UID, GID uint32 // own everything
 	ReadOnly bool
-	Nodes    int // inodes in use at once, each of which takes a descriptor of the host; 0 is 4,096. Beyond: ENFILE
+	// At most, or ENFILE: inodes in use at once, 0 is 1,048,576; files open at once, each a descriptor of the host, 0 is 4,096.
+	Nodes, Files int
+	// Descriptors are kept for that many inodes with which nobody works; 0 is 4,096. The others are found again by their names.
+	Descriptors int
 	// Real shows owners as they are and passes them to the host, and so it does with set-id bits, device nodes and all extended attributes.
 	Real bool
 }
@@ -46,6 +50,8 @@ type FS struct {
 	mu    sync.Mutex
 	inos  map[vfs.Ino]*node
 	files map[file]*node
+	idle  list.List // of *node with a descriptor that nobody uses, the one that rests longest first
+	opens int       // files that are open
 }
 
 // file identifies an inode on the host.
@@ -58,21 +64,17 @@ func (f *FS) Flush(_ context.Context, durable bool) error {
 		return nil
 	}
 	f.mu.Lock()
-	dirs := map[uint64]*node{f.root.id.dev: f.root}
+	dirs := map[uint64]vfs.Ino{f.root.id.dev: f.root.ino}
 	for _, n := range f.inos {
-		if n.mode.IsDir() && dirs[n.id.dev] == nil {
-			dirs[n.id.dev] = n
-			n.refs++
+		if _, ok := dirs[n.id.dev]; !ok && n.mode.IsDir() {
+			dirs[n.id.dev] = n.ino
 		}
 	}
 	f.mu.Unlock()
 	var first error
-	for _, n := range dirs {
-		if err := syncFS(n); err != nil && first == nil {
+	for _, ino := range dirs {
+		if err := f.use(ino, syncFS); err != nil && first == nil {
 			first = err
-		}
-		if n != f.root {
-			f.Forget(n.ino, 1)
 		}
 	}
 	return first
@@ -81,25 +83,31 @@ func (f *FS) Flush(_ context.Context, durable bool) error {
 func syncFS(n *node) error {
 	fd, err := unix.Open(n.path(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return bare(err)
+		return err
 	}
 	defer unix.Close(fd)
-	return bare(unix.Syncfs(fd))
+	return unix.Syncfs(fd)
 }
 
-// node is an inode in use. Its descriptor keeps the host from giving the inode's number to another file.
+// node is an inode in use. Its descriptor keeps the host from giving the inode's number to another file. What may change is guarded by
+// FS.mu, but the descriptor stays while busy.
 type node struct {
 	ino   vfs.Ino
 	id    file
-	fd    int // O_PATH
 	mode  vfs.Mode
-	refs  uint64 // guarded by FS.mu, as is fresh
+	fd    int // O_PATH; -1: parked
 	fresh *os.File
+	refs  uint64
+	busy  int // operations that use the descriptor
+	opens int // handles
+	elem  *list.Element
+	up    *node // a directory that has it, to which it holds a reference; nil of the root
+	name  string
 }
 
 // New returns a filesystem over a folder, which Close lets go of.
 func New(dir string, o Options) (*FS, error) {
-	o.Nodes = cmp.Or(o.Nodes, 4096)
+	o.Nodes, o.Files, o.Descriptors = cmp.Or(o.Nodes, 1<<20), cmp.Or(o.Files, 4096), cmp.Or(o.Descriptors, 4096)
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -130,9 +138,13 @@ func (f *FS) Close() error {
 }
 
 func (n *node) close() {
-	unix.Close(n.fd)
+	if n.fd >= 0 {
+		unix.Close(n.fd)
+		n.fd = -1
+	}
 	if n.fresh != nil {
 		n.fresh.Close()
+		n.fresh = nil
 	}
 }
 
@@ -161,9 +173,18 @@ func (f *FS) use(ino vfs.Ino, do func(n *node) error) error {
 		f.mu.Unlock()
 		return syscall.ESTALE
 	}
+	if err := f.take(n, 0); err != nil {
+		f.mu.Unlock()
+		return bare(err)
+	}
 	n.refs++
 	f.mu.Unlock()
-	defer f.Forget(ino, 1)
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.leave(n)
+		f.forget(n, 1)
+	}()
 	return bare(do(n))
 }
 
@@ -175,8 +196,9 @@ func (f *FS) change(ino vfs.Ino, do func(n *node) error) error {
 	return f.use(ino, do)
 }
 
-// adopt makes a descriptor a node, or closes it if the inode has one already, and counts a reference.
-func (f *FS) adopt(fd int) (*node, vfs.Attr, error) {
+// adopt makes the descriptor that a name led to a node, or closes it if the inode has one already, and counts a reference. The node is
+// taken: release or again ends that.
+func (f *FS) adopt(d *node, name string, fd int) (*node, vfs.Attr, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		unix.Close(fd)
@@ -187,6 +209,8 @@ func (f *FS) adopt(fd int) (*node, vfs.Attr, error) {
 	defer f.mu.Unlock()
 	n := f.files[id]
 	switch {
+	case n != nil && n.fd < 0:
+		n.fd = fd
 	case n != nil:
 		unix.Close(fd)
 	case len(f.inos) >= f.opt.Nodes || f.inos == nil:
@@ -200,6 +224,12 @@ func (f *FS) adopt(fd int) (*node, vfs.Attr, error) {
 		f.inos[n.ino], f.files[id] = n, n
 	}
 	n.refs++
+	f.named(n, d, name)
+	if n.elem != nil {
+		f.idle.Remove(n.elem)
+		n.elem = nil
+	}
+	n.busy++
 	return n, f.attr(n.ino, &st), nil
 }
 
@@ -227,7 +257,7 @@ func (f *FS) find(d *node, name string) (*node, vfs.Attr, error) {
 	if err != nil {
 		return nil, vfs.Attr{}, err
 	}
-	return f.adopt(fd)
+	return f.adopt(d, name, fd)
 }
 
 // Root implements vfs.FS.
@@ -236,7 +266,10 @@ func (f *FS) Root() vfs.Ino { return f.root.ino }
 // Lookup implements vfs.FS.
 func (f *FS) Lookup(_ context.Context, dir vfs.Ino, name string) (a vfs.Attr, err error) {
 	err = f.use(dir, func(d *node) (err error) {
-		_, a, err = f.find(d, name)
+		var n *node
+		if n, a, err = f.find(d, name); err == nil {
+			f.release(n)
+		}
 		return err
 	})
 	return a, err
@@ -246,15 +279,7 @@ func (f *FS) Lookup(_ context.Context, dir vfs.Ino, name string) (a vfs.Attr, er
 func (f *FS) Forget(ino vfs.Ino, count uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := f.inos[ino]
-	if n == nil || n == f.root && count >= n.refs {
-		return
-	}
-	if n.refs -= min(count, n.refs); n.refs == 0 {
-		delete(f.inos, ino)
-		delete(f.files, n.id)
-		n.close()
-	}
+	f.forget(f.inos[ino], count)
 }
 
 // GetAttr implements vfs.FS.
@@ -367,7 +392,7 @@ func (f *FS) Create(_ context.Context, dir vfs.Ino, name string, mode vfs.Mode, 
 			made.Close()
 			return err
 		}
-		n, _, err := f.adopt(path)
+		n, _, err := f.adopt(d, name, path)
 		if err != nil {
 			made.Close()
 			return err
@@ -375,25 +400,27 @@ func (f *FS) Create(_ context.Context, dir vfs.Ino, name string, mode vfs.Mode, 
 		if err = f.own(n, c); err == nil {
 			err = unix.Fchmod(fd, f.hostMode(mode)) // the host's umask doesn't count
 		}
-		a, err = f.again(n, err)
 		f.mu.Lock()
-		defer f.mu.Unlock()
-		if err != nil || n.fresh != nil {
-			made.Close()
-			return err
+		if err == nil && n.fresh == nil {
+			n.fresh, made = made, nil
 		}
-		n.fresh = made
-		return nil
+		f.mu.Unlock()
+		if made != nil {
+			made.Close()
+		}
+		a, err = f.again(n, err)
+		return err
 	})
 	return a, err
 }
 
-// again returns a node's attributes, or gives its reference back after an error.
+// again returns a node's attributes, or gives its reference back after an error; it isn't taken any more.
 func (f *FS) again(n *node, err error) (vfs.Attr, error) {
 	var st unix.Stat_t
 	if err == nil {
 		err = unix.Fstat(n.fd, &st)
 	}
+	f.release(n)
 	if err != nil {
 		f.Forget(n.ino, 1)
 		return vfs.Attr{}, err
@@ -481,6 +508,7 @@ func (f *FS) Link(_ context.Context, ino, dir vfs.Ino, name string) (a vfs.Attr,
 			}
 			f.mu.Lock()
 			n.refs++
+			n.busy++
 			f.mu.Unlock()
 			a, err = f.again(n, nil)
 			return err
@@ -502,7 +530,16 @@ func (f *FS) Rmdir(_ context.Context, dir vfs.Ino, name string) error {
 // Rename implements vfs.FS.
 func (f *FS) Rename(_ context.Context, dir vfs.Ino, name string, newDir vfs.Ino, newName string, flags uint32) error {
 	return f.change(dir, func(d *node) error {
-		return f.use(newDir, func(nd *node) error { return unix.Renameat2(d.fd, name, nd.fd, newName, uint(flags)) })
+		return f.use(newDir, func(nd *node) error {
+			err := unix.Renameat2(d.fd, name, nd.fd, newName, uint(flags))
+			if err == nil {
+				f.moved(nd, newName)
+				if flags&vfs.RenameExchange != 0 {
+					f.moved(d, name)
+				}
+			}
+			return err
+		})
 	})
 }
 

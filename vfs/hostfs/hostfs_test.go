@@ -3,6 +3,7 @@ package hostfs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -279,5 +280,100 @@ func TestFlush(t *testing.T) {
 	}
 	if err := fs.Flush(t.Context(), true); err == nil {
 		t.Error("a folder that nobody has open is synced")
+	}
+}
+
+// TestParked: a kernel may know more inodes than there are descriptors; they are what they were, wherever they were moved, and those that
+// were replaced meanwhile are stale.
+func TestParked(t *testing.T) {
+	dir := t.TempDir()
+	fs := open(t, dir, hostfs.Options{Descriptors: 4})
+	d, err := fs.Mkdir(ctx, fs.Root(), "d", 0o755, vfs.Cred{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inos []vfs.Ino
+	for i := range 100 {
+		if err := os.WriteFile(filepath.Join(dir, "d", fmt.Sprint(i)), []byte(fmt.Sprint(i)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		a, err := fs.Lookup(ctx, d.Ino, fmt.Sprint(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		inos = append(inos, a.Ino)
+	}
+	if n := descriptors(t, dir); n > 8 {
+		t.Errorf("%d descriptors", n)
+	}
+	kept, err := fs.Open(ctx, inos[7], vfs.O_RDONLY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(fs.Rename(ctx, d.Ino, "5", fs.Root(), "moved", 0), fs.Rename(ctx, fs.Root(), "d", fs.Root(), "e", 0), fs.Unlink(ctx, d.Ino, "7")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "new"), []byte("new"), 0o644), os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "e", "6"))); err != nil {
+		t.Fatal(err)
+	}
+	for i, ino := range inos {
+		h, err := fs.Open(ctx, ino, vfs.O_RDONLY)
+		if i == 6 {
+			if err != syscall.ESTALE {
+				t.Errorf("what was replaced: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%d: %v", i, err)
+			continue
+		}
+		b := make([]byte, 10)
+		if n, _ := h.ReadAt(b, 0); string(b[:n]) != fmt.Sprint(i) {
+			t.Errorf("%d: %q", i, b[:n])
+		}
+		h.Close()
+	}
+	if a, err := kept.Attr(); err != nil || a.Nlink != 0 {
+		t.Errorf("removed and open: %+v, %v", a, err)
+	}
+	kept.Close()
+	for _, ino := range append(inos, d.Ino) {
+		fs.Forget(ino, 1)
+	}
+	if n := descriptors(t, dir); n > 1 {
+		t.Errorf("%d descriptors when all is forgotten", n)
+	}
+}
+
+// descriptors counts those of this process below a directory.
+func descriptors(t *testing.T, dir string) (n int) {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		if to, _ := os.Readlink("/proc/self/fd/" + e.Name()); strings.HasPrefix(to, dir) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestFiles: no more files are open than there may be.
+func TestFiles(t *testing.T) {
+	fs := open(t, t.TempDir(), hostfs.Options{Files: 2})
+	a, err := fs.Create(ctx, fs.Root(), "f", vfs.ModeRegular|0o644, vfs.Cred{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []error{nil, nil, syscall.ENFILE} {
+		h, err := fs.Open(ctx, a.Ino, vfs.O_RDWR)
+		if err != want && (want == nil || !errors.Is(err, want)) {
+			t.Errorf("file %d: %v", i, err)
+		}
+		if err == nil {
+			defer h.Close()
+		}
 	}
 }

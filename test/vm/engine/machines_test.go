@@ -81,6 +81,7 @@ func TestMachines(t *testing.T) {
 	t.Run("volumes come and go", func(t *testing.T) { testMounts(t, e) })
 	t.Run("sync", func(t *testing.T) { testSync(t, e) })
 	t.Run("replaced files", func(t *testing.T) { testReplaced(t, e) })
+	t.Run("files as a kernel has them", func(t *testing.T) { testKernelFiles(t, e) })
 	t.Run("files from outside", func(t *testing.T) { testFiles(t, e) })
 	t.Run("what nobody serves", func(t *testing.T) { testUnserved(t, e) })
 	t.Run("memory that isn't needed any more", func(t *testing.T) { testFreed(t, e) })

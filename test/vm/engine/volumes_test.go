@@ -115,7 +115,7 @@ func testKernelFiles(t *testing.T, e *microvm.Engine) {
 		mkdir /own && mount -t tmpfs own /own && cd /own && mkdir /memory/d /bucket/d
 		for v in memory bucket; do
 			d=; [ $v = memory ] && d=-devices
-			TMPDIR=/own /programs/files -test.v -test.timeout 5m -rapid.checks=10 -rapid.seed=20261121 -rapid.nofailfile -volume /$v/d $d
+			TMPDIR=/own /programs/files -test.v -test.timeout 5m -entries 100 -rapid.checks=5 -rapid.seed=20261121 -rapid.nofailfile -volume /$v/d $d
 		done`}})
 	if err != nil {
 		t.Fatal(err)
