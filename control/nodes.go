@@ -244,7 +244,7 @@ func (c *Control) place(n placing) (*peer, error) {
 func unfit(i *node.Info, name string, needs []engine.Feature) string {
 	why, ok := i.Engines[name]
 	if !ok {
-		return "it hasn't got it"
+		return "it hasn't got it, but " + strings.Join(slices.Sorted(maps.Keys(i.Engines)), ", ")
 	}
 	for _, f := range needs {
 		if why == "" && slices.Contains(i.Lacks[name], string(f)) {

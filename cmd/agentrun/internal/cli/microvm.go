@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"agentrun.dev/cmd/agentrun/internal/server"
+	"agentrun.dev/engine/microvm"
 	"agentrun.dev/manifest"
+	"agentrun.dev/vmm"
 	"agentrun.dev/vmm/jail"
 )
 
@@ -55,8 +57,11 @@ func (m *microVMs) complete() (err error) {
 	if m.c.Memory, err = manifest.Bytes(m.memory); err != nil {
 		return usage("--microvm-memory "+m.memory, "want a size, such as 512Mi or 2Gi")
 	}
-	if m.c.VCPUs < 1 {
-		return usage("--microvm-vcpus", "want 1 or more")
+	if m.c.Memory < microvm.MinMemory || m.c.Memory > microvm.MaxMemory {
+		return usage("--microvm-memory "+m.memory, "want 64Mi to 64Gi")
+	}
+	if m.c.VCPUs < 1 || m.c.VCPUs > vmm.MaxVCPUs {
+		return usage(fmt.Sprintf("--microvm-vcpus %d", m.c.VCPUs), fmt.Sprintf("want 1 to %d", vmm.MaxVCPUs))
 	}
 	if m.c.FirstUser, m.c.Users, err = uids(m.users); err != nil {
 		return err
