@@ -49,8 +49,8 @@ type Options struct {
 	// Patience is how long a guest may take for one thing, such as to stand still, where the caller's context allows more; a minute when
 	// 0. The boot of a kernel may take three times as long.
 	Patience time.Duration
-	// Balloon has machines give back memory that they don't need any more. They fault it in again when they do, which takes emulated machines
-	// long: on a busy host these hardly get on.
+	// Balloon has machines give back memory that they don't need any more. What is free from the beginning they give back, too, for which the
+	// kernel of each writes to a page for every 256 KiB.
 	Balloon bool
 	// Groups are the control groups of the VMM processes, each with its kind's limits; nil: they have none.
 	Groups *jail.Groups
