@@ -302,27 +302,37 @@ func privateOf(pid string) (bytes int64, err error) {
 // memory is what a running child costs the process, the kernel's own structures not counted.
 func (v *vmBench) memory() error {
 	const n = 50
+	var all []*child
+	defer func() {
+		for _, c := range all {
+			_ = c.vm.Close()
+		}
+	}()
+	run := func() error {
+		c, err := v.shell()
+		if err == nil {
+			all = append(all, c)
+			_, err = v.start(c)
+		}
+		return err
+	}
+	if err := run(); err != nil { // what the process has to itself while there is no child isn't private any more
+		return err
+	}
 	before, err := privateBytes()
 	if err != nil {
 		return err
 	}
-	all := make([]*child, n)
-	for i := range all {
-		if all[i], err = v.shell(); err != nil {
-			return err
-		}
-		if _, err = v.start(all[i]); err != nil {
+	for range n {
+		if err := run(); err != nil {
 			return err
 		}
 	}
 	after, err := privateBytes()
-	for _, c := range all {
-		_ = c.vm.Close()
-	}
 	if err != nil {
 		return err
 	}
-	if after <= before { // pages that the process had to itself were shared by the children, as a huge one is
+	if after <= before {
 		return fmt.Errorf("%d running children take no private memory: %d bytes before, %d after", n, before, after)
 	}
 	each, seed := (after-before)/n, uint64(265_000)
