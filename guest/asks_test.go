@@ -131,7 +131,7 @@ func TestAskGone(t *testing.T) {
 		<-run.Done()
 		return 0
 	})
-	if !errs.Is(err, errs.Canceled) || ctx.Err() != nil {
+	if !errs.Is(err, errs.Canceled) && !errs.Is(err, errs.NotFound) || ctx.Err() != nil {
 		t.Errorf("the program ended: %v", err)
 	}
 
@@ -176,4 +176,21 @@ func TestAskRefused(t *testing.T) {
 		t.Errorf("no socket: %+v", got)
 	}
 	_ = all
+
+	silent := make([]net.Conn, 0, 64)
+	defer func() {
+		for _, nc := range silent {
+			nc.Close()
+		}
+	}()
+	for range cap(silent) {
+		nc, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent = append(silent, nc)
+	}
+	if got := <-ask(socket, "fork"); got.status != 1 || !strings.Contains(got.errors, "more than 64 at once") {
+		t.Errorf("too many programs: %+v", got)
+	}
 }

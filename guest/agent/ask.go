@@ -25,10 +25,12 @@ func Ask(socket string, args []string, dir string, out, errors io.Writer) int {
 		if err != nil {
 			return 1, err
 		}
-		if _, err := nc.Write(append(b, '\n')); err != nil {
-			return 1, errs.New(errs.Unavailable, "ask", "", err)
+		_, writeErr := nc.Write(append(b, '\n'))
+		status, err := copyReply(bufio.NewReader(nc), out, errors)
+		if err != nil && writeErr != nil { // else a refusal was there before the ask
+			err = errs.New(errs.Unavailable, "ask", "", writeErr)
 		}
-		return copyReply(bufio.NewReader(nc), out, errors)
+		return status, err
 	}()
 	if err != nil {
 		fmt.Fprintf(errors, "%s: %s\n", strings.ToValidUTF8(args[0], "?"), err)

@@ -25,6 +25,7 @@ import (
 // Limits of asks.
 const (
 	maxAsks   = 32       // at once
+	maxAskers = 64       // programs that are connected
 	maxAsk    = 32 << 10 // bytes of one
 	askPeriod = 30 * time.Second
 	askStatus = 255 // the channel of the exit status: a byte
@@ -67,12 +68,22 @@ type request struct {
 
 // ServeAsks takes what programs of the workload ask the host for, at a socket that they connect to, until the listener fails.
 func (a *Agent) ServeAsks(l net.Listener) error {
+	places := make(chan struct{}, maxAskers)
 	for {
 		nc, err := l.Accept()
 		if err != nil {
 			return err
 		}
-		go a.asks.take(nc)
+		select {
+		case places <- struct{}{}:
+			go func() {
+				defer func() { <-places }()
+				a.asks.take(nc)
+			}()
+		default:
+			refuse(nc, errs.Msg(errs.Limit, "ask", "", fmt.Sprintf("more than %d at once", maxAskers)))
+			nc.Close()
+		}
 	}
 }
 
