@@ -279,6 +279,7 @@ func TestSuspend(t *testing.T) {
 	l.fill()
 	s := must(l.CreateSandbox(l.ctx, admin, api.CreateSandbox{Pool: "p"}))(t)
 	l.fill()
+	l.hosts[0].Change(s.ID, func(s *controltest.Sandbox) { s.Stubborn = true }) // as one that has made forks of itself
 	l.peer(l.names[0]).local = true
 	if err := l.Suspend(l.ctx); err != nil {
 		t.Fatal(err)

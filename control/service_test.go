@@ -483,7 +483,7 @@ func TestOwnership(t *testing.T) {
 	if _, _, err := l.PutTemplate(l.ctx, bob, "mine", api.TemplateSpec{}, nil); !errs.Is(err, errs.Denied) {
 		t.Errorf("a user's template: %v", err)
 	}
-	if _, _, err := l.guard.PutSecret(l.ctx, alice, api.Secret{Name: "keys", Data: map[string]string{"TOKEN": "shh", "OTHER": "x"}}); err != nil {
+	if _, _, err := l.guard.PutSecret(l.ctx, alice, api.Secret{Name: "keys", Data: map[string]string{"TOKEN": "never told", "OTHER": "x"}}); err != nil {
 		t.Fatal(err)
 	}
 	use := []api.SecretUse{{Ref: api.SecretRef{Name: "keys", Key: "TOKEN"}}, {Ref: api.SecretRef{Name: "keys", Key: "OTHER"}, Env: "O", Fork: "drop"}}
@@ -493,18 +493,18 @@ func TestOwnership(t *testing.T) {
 	if _, err := l.CreateSandbox(l.ctx, alice, api.CreateSandbox{Pool: "p", Name: "with", Secrets: use}); err != nil {
 		t.Fatal(err)
 	}
-	if env, err := l.run("with", "env"); err != nil || env != "O=x\nTOKEN=shh" {
+	if env, err := l.run("with", "env"); err != nil || env != "O=x\nTOKEN=never told" {
 		t.Errorf("secrets: %q, %v", env, err)
 	}
 	f, err := l.ForkSandbox(l.ctx, alice, "with", api.ForkSandbox{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if env, err := l.run(f.Sandboxes[0].ID, "env"); err != nil || env != "TOKEN=shh" {
+	if env, err := l.run(f.Sandboxes[0].ID, "env"); err != nil || env != "TOKEN=never told" {
 		t.Errorf("secrets of a fork: %q, %v", env, err)
 	}
 	err = l.store.Scan(l.ctx, kv.Range{}, func(k, v []byte) error {
-		if strings.Contains(string(v), "shh") {
+		if strings.Contains(string(v), "never told") {
 			t.Errorf("%q holds a secret in the clear", k)
 		}
 		return nil

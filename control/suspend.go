@@ -9,7 +9,7 @@ import (
 )
 
 // Suspend stops acting and puts what runs on nodes of this process to sleep: they end with it. What can't be saved in time is lost, and
-// fails when the service is opened again. Close follows.
+// fails when the service is opened again; of what is saved, processes that can't be copied are lost, and forks that it made of itself. Close follows.
 func (c *Control) Suspend(ctx context.Context) error {
 	c.ends.Do(func() {
 		close(c.closing)
@@ -33,7 +33,8 @@ func (c *Control) Suspend(ctx context.Context) error {
 			if b.rec.Load().State != api.StateRunning {
 				return
 			}
-			if err := c.putToSleep(ctx, b, sleeping{force: b.rec.Load().fixed(), reason: "the service was shut down"}); err != nil {
+			// By force: what keeps one from sleeping, such as forks that it made of itself, would end all the same.
+			if err := c.putToSleep(ctx, b, sleeping{force: true, reason: "the service was shut down"}); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failed = append(failed, err)
