@@ -115,6 +115,29 @@ func TestAskAgain(t *testing.T) {
 	}
 }
 
+// TestAskListeners has two connections be told: only the later one is, once.
+func TestAskListeners(t *testing.T) {
+	h, socket := asker(t)
+	ctx := within(t)
+	first, ended := h.dial(t), make(chan error, 1)
+	begun := make(chan struct{}, 1)
+	go func() { ended <- first.Asks(ctx, func(wire.Ask) { begun <- struct{}{} }) }()
+	held := ask(socket, "fork")
+	<-begun
+	c := h.dial(t)
+	list := listen(ctx, c)
+	q := next(t, ctx, list)
+	if err := <-ended; !errs.Is(err, errs.Canceled) || !q.Again {
+		t.Errorf("the first is told: %v; the second of %+v", err, q)
+	}
+	if err := c.Reply(ctx, q.ID, func(context.Context, io.Writer, io.Writer) int { return 3 }); err != nil {
+		t.Error(err)
+	}
+	if got := <-held; got.status != 3 || len(list) != 0 {
+		t.Errorf("%+v, and told of %d more", got, len(list))
+	}
+}
+
 // TestAskGone ends the program that asks, and then the host's patience with one.
 func TestAskGone(t *testing.T) {
 	h, socket := asker(t)

@@ -36,7 +36,8 @@ type asks struct {
 	mu      sync.Mutex
 	last    uint64
 	open    []*ask        // in order
-	changed chan struct{} // closed when there is a new one; nil: nobody looks
+	changed chan struct{} // closed when there is a new one, or another listener; nil: nobody looks
+	tells   *wire.Stream  // the listener: who asked last to be told
 }
 
 // ask is one.
@@ -132,10 +133,7 @@ func (as *asks) add(nc net.Conn) (*ask, error) {
 	as.last++
 	q := &ask{id: as.last, args: r.Args, dir: r.Dir, nc: nc, gone: make(chan struct{})}
 	as.open = append(as.open, q)
-	if as.changed != nil {
-		close(as.changed)
-		as.changed = nil
-	}
+	as.wake()
 	return q, nil
 }
 
@@ -151,10 +149,17 @@ func frame(w io.Writer, channel byte, b []byte) error {
 	return err
 }
 
-// tell tells the host of all that there are and come.
+// tell tells the host of all that there are and come, until it asks once more, over another stream.
 func (as *asks) tell(s *wire.Stream) error {
+	as.mu.Lock()
+	as.tells = s
+	as.wake()
+	as.mu.Unlock()
 	for {
-		list, changed := as.untold(s)
+		list, changed, ok := as.untold(s)
+		if !ok {
+			return errs.Msg(errs.Canceled, "asks", "", "another call is told of them")
+		}
 		for _, q := range list {
 			if err := s.Message(q); err != nil {
 				return err
@@ -171,10 +176,14 @@ func (as *asks) tell(s *wire.Stream) error {
 	}
 }
 
-// untold are those that a stream hasn't told of; when there are none, the channel is closed once that may have changed.
-func (as *asks) untold(s *wire.Stream) (list []wire.Ask, changed <-chan struct{}) {
+// untold are those that a stream hasn't told of; when there are none, the channel is closed once that may have changed. False: it isn't the
+// listener any more.
+func (as *asks) untold(s *wire.Stream) (list []wire.Ask, changed <-chan struct{}, ok bool) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
+	if as.tells != s {
+		return nil, nil, false
+	}
 	for _, q := range as.open {
 		if q.told != s {
 			list = append(list, wire.Ask{ID: q.id, Args: q.args, Dir: q.dir, Again: q.once})
@@ -184,7 +193,15 @@ func (as *asks) untold(s *wire.Stream) (list []wire.Ask, changed <-chan struct{}
 	if as.changed == nil {
 		as.changed = make(chan struct{})
 	}
-	return list, as.changed
+	return list, as.changed, true
+}
+
+// wake has the listener look again; mu is held.
+func (as *asks) wake() {
+	if as.changed != nil {
+		close(as.changed)
+		as.changed = nil
+	}
 }
 
 // reply hands on what the host's run of a command says. If the connection to the host breaks the program waits on: another may reply.
