@@ -199,7 +199,8 @@ func TestFork(t *testing.T) {
 			children = append(children, c)
 			read, err := again.Snapshot()
 			must(t, err)
-			if read.Machine != s.Machine || !bytes.Equal(read.Console, s.Console) || len(read.CPUs) != 1 {
+			// The line that "up" is in may not have been at its end.
+			if read.Machine != s.Machine || !bytes.HasPrefix(read.Console, s.Console) || len(read.CPUs) != 1 {
 				t.Errorf("the image of a child is read as %+v", read)
 			}
 			must(t, read.Close())
