@@ -12,8 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,9 +40,11 @@ func main() {
 	flag.BoolVar(&t.emulated, "emulated", false, "this machine is emulated: no aim is missed")
 	flag.StringVar(&t.file, "file", filepath.Join(os.TempDir(), "machine"), "where a sandbox hibernates")
 	figures := flag.Bool("figures", false, "measure")
+	stall := flag.Duration("stall", 5*time.Minute, "how long nothing may happen")
 	timeout := flag.Duration("timeout", 10*time.Minute, "how long all of it may take")
 	flag.Parse()
 	t.memory <<= 20
+	go watch(*stall)
 	runtime.GOMAXPROCS(max(4, runtime.NumCPU()))
 	ctx, cancel := context.WithTimeout(context.Background(), *timeout)
 	defer cancel()
@@ -55,7 +59,26 @@ func main() {
 	}
 }
 
-func say(format string, a ...any) { fmt.Printf("python: "+format+"\n", a...) }
+func say(format string, a ...any) {
+	told.Add(1)
+	fmt.Printf("python: "+format+"\n", a...)
+}
+
+// told counts what was said.
+var told atomic.Int64
+
+// watch ends the program when nothing was said for so long, and tells where everybody waits.
+func watch(longest time.Duration) {
+	for last, since := int64(-1), time.Now(); ; time.Sleep(time.Second) { // the clock that -clock sets isn't that of Since
+		if n := told.Load(); n != last {
+			last, since = n, time.Now()
+		} else if time.Since(since) > longest {
+			fmt.Printf("python: nothing has happened for %v; everybody waits:\n", longest)
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)
+			os.Exit(1)
+		}
+	}
+}
 
 func ms(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
 
