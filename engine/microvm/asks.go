@@ -41,9 +41,9 @@ func (in *Instance) hear(s *services.Services) {
 				case <-in.life.Done():
 					return
 				}
+				run := program(q, child) // here, where child is what it was when this was told
 				running.Go(func() {
 					defer func() { <-places }()
-					run := program(q, child)
 					err := a.Reply(in.life, q.ID, func(ctx context.Context, out, errors io.Writer) int { return perform(ctx, s, q, run, out, errors) })
 					if err != nil {
 						in.e.o.Log.Debug("microvm: a command of the sandbox's world", "id", in.id, "error", err)

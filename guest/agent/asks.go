@@ -45,8 +45,7 @@ type ask struct {
 	id   uint64
 	args []wire.Text
 	dir  wire.Text
-	told *wire.Stream // over which the host was told of it; nil: it wasn't
-	once bool         // it was told before
+	told *wire.Stream // over which the host was told of it last; nil: it wasn't
 	nc   net.Conn
 	over atomic.Bool   // its exit status is on the way to the program, or there
 	gone chan struct{} // closed when the program doesn't wait any more
@@ -98,7 +97,7 @@ func (as *asks) take(nc net.Conn) {
 	}
 	alone := time.AfterFunc(askPeriod, func() {
 		as.mu.Lock()
-		heard := q.told != nil || q.once
+		heard := q.told != nil
 		as.mu.Unlock()
 		if !heard {
 			refuse(nc, errs.Msg(errs.Unavailable, "ask", "", "the host doesn't listen"))
@@ -186,8 +185,8 @@ func (as *asks) untold(s *wire.Stream) (list []wire.Ask, changed <-chan struct{}
 	}
 	for _, q := range as.open {
 		if q.told != s {
-			list = append(list, wire.Ask{ID: q.id, Args: q.args, Dir: q.dir, Again: q.once})
-			q.told, q.once = s, true
+			list = append(list, wire.Ask{ID: q.id, Args: q.args, Dir: q.dir, Again: q.told != nil})
+			q.told = s
 		}
 	}
 	if as.changed == nil {
