@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -27,7 +28,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"agentrun.dev/errs"
 	"agentrun.dev/guest/erofs"
@@ -66,6 +66,7 @@ func NewStore(dir string, o Options) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, errs.New(errs.Other, "image", dir, err)
 	}
+	sweep(dir)
 	if o.Max <= 0 {
 		o.Max = DefaultMax
 	}
@@ -75,13 +76,24 @@ func NewStore(dir string, o Options) (*Store, error) {
 	return &Store{dir: dir, o: o, now: make(map[string]*sync.Mutex)}, nil
 }
 
+// sweep removes what was being written long ago by a process that was killed.
+func sweep(dir string) {
+	left, _ := filepath.Glob(filepath.Join(dir, ".new-*"))
+	for _, path := range left {
+		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			_ = os.RemoveAll(path)
+		}
+	}
+}
+
 // Root returns the filesystem of an image, which it pulls and writes unless it has it. ref is "oci:FOLDER[:TAG]" for a layout, "tar:FILE[:TAG]" for
-// what docker save writes, anything else a name in a registry. errs.NotFound: there is none; errs.Corrupt: it isn't what its digests say.
+// what docker save or podman save writes, anything else a name in a registry. errs.NotFound: there is none; errs.Corrupt: it isn't what its digests say.
 func (s *Store) Root(ctx context.Context, ref string) (file string, c Config, err error) {
-	img, err := s.open(ctx, ref)
+	img, done, err := s.open(ctx, ref)
 	if err != nil {
 		return "", c, err
 	}
+	defer done()
 	digest, err := img.Digest()
 	if err != nil {
 		return "", c, wrap(ref, err)
@@ -150,60 +162,47 @@ func (s *Store) write(ctx context.Context, file, ref string, img v1.Image, c Con
 	return nil
 }
 
-// open finds an image by its name.
-func (s *Store) open(ctx context.Context, ref string) (v1.Image, error) {
+// open finds an image by its name; done is called when it was read.
+func (s *Store) open(ctx context.Context, ref string) (img v1.Image, done func(), err error) {
+	done = func() {}
 	switch kind, rest, _ := strings.Cut(ref, ":"); kind {
 	case "oci":
-		return fromLayout(rest)
+		img, err = fromLayout(split(rest))
+		return img, done, err
 	case "tar":
-		path, tag := split(rest)
-		var t *name.Tag
-		if tag != "" {
-			parsed, err := name.NewTag(tag)
-			if err != nil {
-				return nil, errs.New(errs.Invalid, "image", ref, err)
-			}
-			t = &parsed
-		}
-		img, err := tarball.ImageFromPath(path, t)
-		if err != nil {
-			return nil, wrap(ref, err)
-		}
-		return img, nil
+		return s.fromTar(ref, rest)
 	}
 	r, err := name.ParseReference(ref)
 	if err != nil {
-		return nil, errs.New(errs.Invalid, "image", ref, err)
+		return nil, nil, errs.New(errs.Invalid, "image", ref, err)
 	}
 	opts := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(s.o.Keychain), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: "amd64"})}
 	if s.o.Transport != nil {
 		opts = append(opts, remote.WithTransport(s.o.Transport))
 	}
-	img, err := remote.Image(r, opts...)
+	img, err = remote.Image(r, opts...)
 	if err != nil {
-		return nil, wrap(ref, err)
+		return nil, nil, wrap(ref, err)
 	}
-	return img, nil
+	return img, done, nil
 }
 
-// split takes a tag from the end of a path that doesn't exist with it.
+// split takes a tag, which may be an image's whole name, from the end of a path that doesn't exist with it.
 func split(rest string) (path, tag string) {
-	if _, err := os.Stat(rest); err == nil {
-		return rest, ""
+	for end := len(rest); end > 0; end = strings.LastIndexByte(rest[:end], ':') {
+		if _, err := os.Stat(rest[:end]); err == nil {
+			return rest[:end], strings.TrimPrefix(rest[end:], ":")
+		}
 	}
-	if i := strings.LastIndexByte(rest, '/'); strings.Contains(rest[i+1:], ":") {
-		path, tag, _ = strings.Cut(rest[i+1:], ":")
-		return rest[:i+1] + path, tag
-	}
-	return rest, ""
+	path, tag, _ = strings.Cut(rest, ":") // there is neither
+	return path, tag
 }
 
 // refName is the annotation by which a layout names its images.
 const refName = "org.opencontainers.image.ref.name"
 
 // fromLayout finds the image of a tag, or the only one for this machine.
-func fromLayout(rest string) (v1.Image, error) {
-	path, tag := split(rest)
+func fromLayout(path, tag string) (v1.Image, error) {
 	index, err := layout.ImageIndexFromPath(path)
 	if err != nil {
 		return nil, wrap(path, err)

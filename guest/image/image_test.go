@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"log"
 	"net/http/httptest"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -220,6 +222,99 @@ func TestCorruptLayout(t *testing.T) {
 	}
 	if found, _ := filepath.Glob(s.dir + "/*"); len(found) != 0 {
 		t.Errorf("the store holds %q", found)
+	}
+}
+
+// TestArchive: a layout in a tarball, as podman save --format oci-archive and skopeo write it.
+func TestArchive(t *testing.T) {
+	dir := t.TempDir()
+	p, err := layout.Write(dir, empty.Index)
+	if err == nil {
+		err = p.AppendImage(sample(t), layout.WithAnnotations(map[string]string{refName: "example.org/sample:1"}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	pack := func(prefix string, omit func(name string) bool) string {
+		file := filepath.Join(t.TempDir(), "image.tar")
+		f, err := os.Create(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		w := tar.NewWriter(f)
+		err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			name := strings.TrimPrefix(strings.TrimPrefix(path, dir), "/")
+			if err != nil || d.IsDir() || omit(name) {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			if err == nil {
+				err = w.WriteHeader(&tar.Header{Name: prefix + name, Mode: 0o600, Size: int64(len(b))})
+			}
+			if err == nil {
+				_, err = w.Write(b)
+			}
+			return err
+		})
+		if err := errors.Join(err, w.WriteHeader(&tar.Header{Name: "../outside", Mode: 0o600}), w.Close(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	s := store(t)
+	none := func(string) bool { return false }
+	for _, ref := range []string{"tar:" + pack("", none), "tar:" + pack("./", none) + ":1", "tar:" + pack("", none) + ":example.org/sample:1",
+		"tar:" + pack("", none) + ":sample:1"} {
+		file, c, err := s.Root(t.Context(), ref)
+		if err != nil {
+			t.Fatalf("%s: %v", ref, err)
+		}
+		check(t, file, c)
+	}
+	for what, c := range map[string]struct {
+		ref  string
+		kind errs.Kind
+	}{
+		"another tag":         {"tar:" + pack("", none) + ":2", errs.NotFound},
+		"no index":            {"tar:" + pack("", func(name string) bool { return name == "index.json" }), errs.NotFound},
+		"no blobs":            {"tar:" + pack("", func(name string) bool { return strings.HasPrefix(name, "blobs") }), errs.NotFound},
+		"not an archive":      {"tar:" + filepath.Join(dir, "index.json"), errs.Corrupt},
+		"no file of the name": {"tar:" + filepath.Join(dir, "none.tar"), errs.NotFound},
+	} {
+		s := store(t)
+		_, _, err := s.Root(t.Context(), c.ref)
+		if errs.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.ref) || strings.Contains(err.Error(), s.dir) {
+			t.Errorf("%s: %v, want it %v and to name %s alone", what, err, c.kind, c.ref)
+		}
+		if found, _ := filepath.Glob(s.dir + "/*"); len(found) != 0 {
+			t.Errorf("%s: the store holds %q", what, found)
+		}
+	}
+	s = store(t)
+	s.o.Max = 1 << 10
+	if _, _, err := s.Root(t.Context(), "tar:"+pack("", none)); errs.KindOf(err) != errs.TooLarge {
+		t.Errorf("an archive that is too large: %v", err)
+	}
+}
+
+// TestLeftovers: what a killed process was writing doesn't stay for ever; what another writes now does.
+func TestLeftovers(t *testing.T) {
+	dir := t.TempDir()
+	old, now := filepath.Join(dir, ".new-1"), filepath.Join(dir, ".new-2")
+	for _, path := range []string{old, now} {
+		if err := os.MkdirAll(filepath.Join(path, "blobs"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-48*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewStore(dir, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if found, _ := filepath.Glob(dir + "/.*"); len(found) != 1 || found[0] != now {
+		t.Errorf("%q are left, want %s", found, now)
 	}
 }
 

@@ -190,6 +190,9 @@ func (p *Program) start(t testing.TB, archive, dir string) (*Bench, error) {
 		}
 		args = append(args, "-netdev", net, "-device", "virtio-net-pci,netdev=net,romfile=")
 	}
+	if file := os.Getenv("AGENTRUN_BENCH_MONITOR"); file != "" { // a socket, for who looks at the machine itself
+		args = append(args, "-monitor", "unix:"+file+",server,nowait")
+	}
 	b.cmd = exec.CommandContext(b.ctx, harness.Tool(t, "qemu-system-x86_64"), args...)
 	b.cmd.Stdout, b.cmd.Stderr = &b.output, &b.stderr
 	if file := os.Getenv("AGENTRUN_BENCH_OUTPUT"); file != "" { // for who looks at a run as it goes

@@ -26,7 +26,8 @@ func microVMFlags(f *pflag.FlagSet, c *server.MicroVM) *microVMs {
 	m := &microVMs{c: c}
 	f.StringVar(&c.Kernel, "microvm-kernel", "", "`FILE` of the kernel of microVMs, bzImage or vmlinux (default: there are none)")
 	f.StringVar(&c.Modules, "microvm-modules", "", "`DIR` of its modules (default: it has built in what it needs)")
-	f.StringVar(&c.Images, "microvm-images", "", "`DIR` of images that templates name: an OCI layout NAME, or NAME.tar as docker save writes it; others are a registry's")
+	f.StringVar(&c.Images, "microvm-images", "",
+		"`DIR` of images that templates name: an OCI layout NAME, or NAME.tar as docker save or podman save writes it; others are a registry's")
 	f.StringVar(&c.Image, "microvm-image", "", "`IMAGE` of templates that name none: NAME[:TAG] of a registry, oci:DIR[:TAG] or tar:FILE")
 	f.StringArrayVar(&c.Registries, "microvm-registry", nil, "a `HOST[:PORT]` that images may come from although its address isn't public (repeatable)")
 	f.StringVar(&c.Store, "microvm-store", "", "`DIR` in which images are kept, unpacked (default DATA/microvm)")

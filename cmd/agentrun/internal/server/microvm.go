@@ -166,7 +166,7 @@ func (e named) Boot(ctx context.Context, s engine.Spec) (engine.Instance, error)
 }
 
 // localImage finds an image in a folder by the name that it has in registries: NAME:TAG or NAME is a folder (an OCI layout), or with ".tar" what
-// docker save writes. What isn't there is a registry's.
+// docker save or podman save writes. What isn't there is a registry's.
 func localImage(dir, ref string) (string, error) {
 	for _, scheme := range []string{"oci:", "tar:"} {
 		if strings.HasPrefix(ref, scheme) {
