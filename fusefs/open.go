@@ -211,13 +211,14 @@ func (r *raw) FsyncDir(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 }
 
 // syncFS makes everything durable, whatever it was written through: SYNCFS is what the kernel makes of sync and syncfs. It asks no
-// filesystem but virtio-fs, and never again one that doesn't know the question. An error is the first that a file had.
+// filesystem but virtio-fs, and never again one that doesn't know the question. An error is the first that a file had. Lax, it is enough that
+// others see it.
 func (r *raw) syncFS() error {
 	f, ok := r.FS.(vfs.Flusher)
 	if !ok || r.ReadOnly {
 		return nil
 	}
-	return f.Flush(context.Background(), true)
+	return f.Flush(context.Background(), !r.lax.Load())
 }
 
 // listing returns the entries of a directory that follow a position. Positions count from 1, which is after ".".

@@ -137,6 +137,10 @@ func answer(in, out []byte, no syscall.Errno) int {
 	return 16
 }
 
+// Lax tells whether it is enough, until it is told otherwise, that what sync and syncfs write out is in the filesystem. Otherwise it is durable, too,
+// which takes as long as the storage takes: not what a machine that stands still to be forked should wait for.
+func (s *Server) Lax(enough bool) { s.raw.lax.Store(enough) }
+
 // Close gives back what the kernel holds. Requests that come afterwards are answered EIO.
 func (s *Server) Close() error {
 	s.mu.Lock()

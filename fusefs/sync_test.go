@@ -74,13 +74,15 @@ func openBucket(t *testing.T, s *bucket.Store) vfs.FS {
 // flusher is a filesystem whose Flush counts, and may fail.
 type flusher struct {
 	vfs.FS
-	durable int
-	err     error
+	durable, lax int
+	err          error
 }
 
 func (f *flusher) Flush(_ context.Context, durable bool) error {
 	if durable {
 		f.durable++
+	} else {
+		f.lax++
 	}
 	return f.err
 }
@@ -95,6 +97,12 @@ func TestSyncAnswers(t *testing.T) {
 	k.must(syncFS, 1, nil)
 	if f.durable != 2 {
 		t.Errorf("flushed %d times", f.durable)
+	}
+	k.s.Lax(true)
+	k.must(syncFS, 1, words(uint64(0)))
+	k.s.Lax(false)
+	if f.durable != 2 || f.lax != 1 {
+		t.Errorf("where it needn't be durable it was made so: %d times, and %d times not", f.durable, f.lax)
 	}
 	f.err = syscall.ENOSPC
 	if _, no := k.call(syncFS, 1, words(uint64(0))); no != syscall.ENOSPC {

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,6 +18,7 @@ type raw struct {
 	fuse.RawFileSystem // answers ENOSYS to what isn't here
 	Options
 	root vfs.Ino
+	lax  atomic.Bool
 
 	mu      sync.Mutex
 	nodes   map[uint64]*node   // by number, without the root

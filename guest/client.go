@@ -154,6 +154,11 @@ func (c *Client) Freeze(ctx context.Context) (token string, err error) {
 	return token, c.call(ctx, wire.Request{Freeze: &wire.Freeze{Token: token}}, nil)
 }
 
+// Flush has a machine whose workload is frozen write what its filesystems hold back.
+func (c *Client) Flush(ctx context.Context, token string) error {
+	return c.call(ctx, wire.Request{Flush: &wire.Freeze{Token: token}}, nil)
+}
+
 // Thaw lets the workload go on in the machine in which it was frozen.
 func (c *Client) Thaw(ctx context.Context, token string) error {
 	return c.call(ctx, wire.Request{Thaw: &wire.Freeze{Token: token}}, nil)

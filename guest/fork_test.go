@@ -73,6 +73,12 @@ func TestFreezeThaw(t *testing.T) {
 	if err := c.Thaw(within(t), strings.Repeat("0", 32)); errs.KindOf(err) != errs.Denied {
 		t.Errorf("thawed with a wrong token: %v", err)
 	}
+	if err := c.Flush(within(t), strings.Repeat("0", 32)); errs.KindOf(err) != errs.Denied {
+		t.Errorf("flushed with a wrong token: %v", err)
+	}
+	if err := c.Flush(within(t), token); err != nil || h.machine.synced != 1 {
+		t.Errorf("synced %d times, %v", h.machine.synced, err)
+	}
 	// The connection breaks, as in a fork: nothing runs until somebody has the token.
 	c.Close()
 	still(t, count)
@@ -83,6 +89,9 @@ func TestFreezeThaw(t *testing.T) {
 	moves(t, count)
 	if err := c.Thaw(within(t), token); errs.KindOf(err) != errs.Conflict {
 		t.Errorf("thawed twice: %v", err)
+	}
+	if err := c.Flush(within(t), token); errs.KindOf(err) != errs.Conflict {
+		t.Errorf("flushed while it runs: %v", err)
 	}
 }
 
@@ -146,8 +155,8 @@ func TestForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	token, err := c.Freeze(within(t))
-	if err != nil || h.machine.synced != 1 {
-		t.Fatalf("written %d times, %v", h.machine.synced, err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	c.Close()
 	c = h.dial(t)

@@ -39,8 +39,13 @@ func (in *Instance) Freeze(ctx context.Context, _ engine.FreezeOptions) (engine.
 func (in *Instance) hold(ctx context.Context) (token string, err error) {
 	err = in.ask(ctx, "freeze", func(ctx context.Context, a *guest.Client) error {
 		var err error
-		token, err = a.Freeze(ctx)
-		return err
+		if token, err = a.Freeze(ctx); err != nil {
+			return err
+		}
+		// What it holds back has to be where the fork sees it, and no more: nothing of the workload that asked for more runs meanwhile.
+		in.slots.lax(true)
+		defer in.slots.lax(false)
+		return a.Flush(ctx, token)
 	})
 	if err == nil {
 		return token, nil

@@ -134,7 +134,13 @@ func (in *Instance) Stop(ctx context.Context) error {
 		in.slots.pace.lift()
 		if in.slots.writable() {
 			c, cancel := context.WithTimeout(ctx, syncTime)
-			_ = in.ask(c, "stop", func(ctx context.Context, a *guest.Client) error { _, err := a.Freeze(ctx); return err })
+			_ = in.ask(c, "stop", func(ctx context.Context, a *guest.Client) error {
+				token, err := a.Freeze(ctx)
+				if err != nil {
+					return err
+				}
+				return a.Flush(ctx, token)
+			})
 			cancel()
 		}
 	default:

@@ -102,6 +102,15 @@ func (s *slots) serve(i int, v engine.Volume, server *fusefs.Server) {
 	one.server.Store(server)
 }
 
+// lax tells all servers whether what the guest syncs need only be in its volumes, not durable.
+func (s *slots) lax(enough bool) {
+	for i := range s.list {
+		if server := s.list[i].server.Load(); server != nil {
+			server.Lax(enough)
+		}
+	}
+}
+
 // listen answers the requests of all slots from now on, with errors where there is no volume: a guest may ask what it likes, and can't be paused
 // while a request waits.
 func (s *slots) listen() {

@@ -181,6 +181,8 @@ func (a *Agent) handle(s *wire.Stream, request []byte) (err error) {
 		return s.Message(st)
 	case r.Freeze != nil:
 		return a.freeze(s, r.Freeze.Token)
+	case r.Flush != nil:
+		return a.flush(r.Flush.Token)
 	case r.Thaw != nil:
 		return a.thaw(r.Thaw.Token)
 	case r.Renew != nil:
@@ -235,9 +237,6 @@ func (a *Agent) freeze(s *wire.Stream, token string) error {
 		}
 	}()
 	err := a.o.Workload.Freeze(ctx)
-	if err == nil && a.o.Machine != nil {
-		a.o.Machine.Sync() // programs that have written to a mapped file don't run any more
-	}
 	if err == nil {
 		err = s.Stopped() // the host doesn't wait for it any more, so that it wouldn't thaw
 	}
@@ -255,6 +254,19 @@ func (a *Agent) held(op, token string) error {
 	}
 	if a.token != token {
 		return errs.Msg(errs.Denied, op, "", "the workload was frozen with another token")
+	}
+	return nil
+}
+
+// flush writes what the frozen workload has written to mapped files, and whatever else the kernel holds back.
+func (a *Agent) flush(token string) error {
+	a.starting.Lock()
+	defer a.starting.Unlock()
+	if err := a.held("flush", token); err != nil {
+		return err
+	}
+	if a.o.Machine != nil {
+		a.o.Machine.Sync()
 	}
 	return nil
 }

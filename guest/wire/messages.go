@@ -27,6 +27,7 @@ type Request struct {
 	Node     *Node     `json:"node,omitempty"`     // see Node
 	Stats    *struct{} `json:"stats,omitempty"`    // Stats
 	Freeze   *Freeze   `json:"freeze,omitempty"`   // –
+	Flush    *Freeze   `json:"flush,omitempty"`    // –
 	Thaw     *Freeze   `json:"thaw,omitempty"`     // –
 	Renew    *Renew    `json:"renew,omitempty"`    // –
 	Asks     *struct{} `json:"asks,omitempty"`     // Ask, as many as come, as long as the call lasts
@@ -200,7 +201,8 @@ type Process struct {
 	CPU    time.Duration `json:"cpu"`
 }
 
-// Freeze stops the workload, or lets it go on: only who has the token that it was frozen with can do that.
+// Freeze stops the workload, or is about one that stands still, writes what its filesystems hold back or lets it go on: only who has the token
+// that it was frozen with can do that.
 type Freeze struct {
 	Token string `json:"token"`
 }

@@ -346,6 +346,9 @@ cat <&4 >/tmp/out; echo kept >&3; stat -Lc %s /proc/self/fd/3 >>/tmp/out; mv /tm
 	if err != nil {
 		return err
 	}
+	if err := m.agent.Flush(ctx, token); err != nil {
+		return err
+	}
 	// All that was written is with the devices, and nobody writes while the agent has the workload frozen: the disk and the files are of
 	// the same instant as the memory.
 	c := &machine{name: "child"}
