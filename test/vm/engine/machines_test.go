@@ -80,6 +80,7 @@ func TestMachines(t *testing.T) {
 	e := newEngine(t)
 	t.Run("volumes come and go", func(t *testing.T) { testMounts(t, e) })
 	t.Run("sync", func(t *testing.T) { testSync(t, e) })
+	t.Run("sync of a machine that is forked", func(t *testing.T) { testFrozenSync(t, e) })
 	t.Run("replaced files", func(t *testing.T) { testReplaced(t, e) })
 	t.Run("files as a kernel has them", func(t *testing.T) { testKernelFiles(t, e) })
 	t.Run("files from outside", func(t *testing.T) { testFiles(t, e) })

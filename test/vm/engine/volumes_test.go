@@ -2,8 +2,10 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"testing"
 
 	"agentrun.dev/bucket"
@@ -55,6 +57,45 @@ func testSync(t *testing.T, e *microvm.Engine) {
 			t.Errorf("%s: what was never synced is there", name)
 		}
 	}
+}
+
+// flushes counts what is asked of a filesystem.
+type flushes struct {
+	vfs.FS
+	durable, lax atomic.Int64
+}
+
+func (f *flushes) Flush(_ context.Context, durable bool) error {
+	if durable {
+		f.durable.Add(1)
+	} else {
+		f.lax.Add(1)
+	}
+	return nil
+}
+
+// testFrozenSync: a machine that is forked waits for no volume's storage, and its programs' own sync does, before and after.
+func testFrozenSync(t *testing.T, e *microvm.Engine) {
+	fs := &flushes{FS: memfs.New(memfs.Options{})}
+	in := boot(t, e, engine.Spec{Identity: id("frozen-sync"), Volumes: []engine.Volume{{Path: "/data", FS: fs}}})
+	asked := func(what string, durable, lax int64) {
+		t.Helper()
+		if d, l := fs.durable.Swap(0), fs.lax.Swap(0); d != durable || l != lax {
+			t.Errorf("%s: %d flushes that make it durable and %d others, want %d and %d", what, d, l, durable, lax)
+		}
+	}
+	sh(t, in, "echo 1 >/data/f; sync")
+	asked("sync", 1, 0)
+	f, err := in.Freeze(t.Context(), engine.FreezeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked("freeze", 0, 1)
+	if err := f.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, in, "sync")
+	asked("sync after a freeze", 1, 0)
 }
 
 // testReplaced: a file is never missing while others take its name, and what another door has made of it is there at once.
