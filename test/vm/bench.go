@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -205,6 +206,7 @@ func (p *Program) start(t testing.TB, archive, dir string) (*Bench, error) {
 		b.cmd.Stdout = io.MultiWriter(&b.output, f)
 	}
 	b.cmd.WaitDelay = 5 * time.Second
+	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that runs out of time ends without a word
 	b.started = time.Now()
 	var err error
 	if b.cpu, err = startOnOneCPU(b.cmd); err != nil {
