@@ -436,9 +436,81 @@ func TestTwoMounts(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	for _, m := range mounts { // a listing goes by what was known; only looking a name up shows that something else stands there now
+		look(t, vfs.NewNamespace(vfs.Mount{FS: m}), "/")
+	}
 	first, second := vfstest.Tree(t, mounts[0]), vfstest.Tree(t, mounts[1])
 	if !slices.Equal(first, second) {
 		t.Errorf("one mount shows\n%s\nthe other\n%s", strings.Join(first, "\n"), strings.Join(second, "\n"))
+	}
+}
+
+// A directory that another mount has moved below what was its child here: whoever still has the child's number, as a kernel may, doesn't make
+// a circle of them by looking there.
+func TestMovedBelowChild(t *testing.T) {
+	b := newBucket(t)
+	fs := newFS(t, b)
+	u, other := use(t, fs), use(t, newFS(t, b))
+	u.must(u.ns.Mkdir(ctx, root, "/", "d", 0o755))
+	u.must(u.ns.Mkdir(ctx, root, "/", "d/e", 0o755))
+	d, err := fs.Lookup(ctx, fs.Root(), "d")
+	u.must(err)
+	e, err := fs.Lookup(ctx, d.Ino, "e")
+	u.must(err)
+	other.must(other.ns.Rename(ctx, root, "/", "d", "away", 0))
+	other.must(other.ns.Mkdir(ctx, root, "/", "d", 0o755))
+	other.must(other.ns.Mkdir(ctx, root, "/", "d/e", 0o755))
+	other.must(other.ns.Rename(ctx, root, "/", "away", "d/e/d", 0))
+	if _, err := fs.Lookup(ctx, e.Ino, "d"); err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ESTALE) {
+		t.Errorf("below the old child: %v", err)
+	}
+	_, _ = fs.Lookup(ctx, e.Ino, "none") // which asks where it stands
+	if path, ok := fs.PathOf(ctx, e.Ino); ok && strings.Count(path, "/") > 4 {
+		t.Errorf("the old child is at %s", path)
+	}
+	look(t, u.ns, "/")
+	want := vfstest.Tree(t, newFS(t, b))
+	if got := vfstest.Tree(t, fs); !slices.Equal(got, want) {
+		t.Errorf("it shows\n%s\nwhere a new mount shows\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// look looks everything up.
+func look(t *testing.T, ns *vfs.Namespace, dir string) {
+	t.Helper()
+	list, err := ns.ReadDir(ctx, root, "/", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		a, err := ns.Lstat(ctx, root, "/", path.Join(dir, e.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Mode.IsDir() {
+			look(t, ns, path.Join(dir, e.Name))
+		}
+	}
+}
+
+// A file that another mount has renamed while it is open here has the number in a listing that looking it up gives, if this mount has missed it
+// under its old name before.
+func TestNumberTaken(t *testing.T) {
+	b := newBucket(t)
+	u, other := use(t, newFS(t, b)), use(t, newFS(t, b))
+	other.write("a", "text") // so that its number here is the object's
+	f := u.open("a", vfs.O_RDONLY)
+	defer f.Close()
+	other.must(other.ns.Rename(ctx, root, "/", "a", "b", 0))
+	if _, err := u.ns.Stat(ctx, root, "/", "a"); !errors.Is(err, syscall.ENOENT) {
+		t.Fatalf("the old name: %v", err)
+	}
+	list, err := u.ns.ReadDir(ctx, root, "/", "/")
+	u.must(err)
+	a, err := u.ns.Stat(ctx, root, "/", "b")
+	u.must(err)
+	if len(list) != 1 || list[0].Ino != a.Ino {
+		t.Errorf("listed as %+v, looked up as %d", list, a.Ino)
 	}
 }
 

@@ -258,11 +258,17 @@ func inoOfPath(prefix string) vfs.Ino {
 
 // number gives a node its inode number, another if that is taken.
 func (f *FS) number(n *node, ino vfs.Ino) {
+	n.ino = f.spare(ino)
+	f.inos[n.ino] = n
+}
+
+// spare is the number that a node gets which isn't known yet. Its own may be taken by what is gone and still in use, and was the same object before
+// another mount renamed it.
+func (f *FS) spare(ino vfs.Ino) vfs.Ino {
 	for f.inos[ino] != nil {
 		ino++
 	}
-	n.ino = ino
-	f.inos[ino] = n
+	return ino
 }
 
 // get returns a known inode; ESTALE.
@@ -512,6 +518,7 @@ func (f *FS) setDir(n *node, rec *bucket.Dir) {
 		}
 		return
 	}
+	f.disown(n)
 	n.rec = nil
 	n.mtime = f.view.Info().Created
 	t := n.mtime.UnixNano()

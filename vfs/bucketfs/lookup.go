@@ -113,7 +113,7 @@ func (f *FS) foundDir(n, d *node, name, part string, rec *bucket.Dir) *node {
 		n = nil
 	}
 	if n == nil {
-		if n = f.byID(rec); n == nil {
+		if n = f.byID(rec, d); n == nil {
 			n = &node{}
 			f.number(n, f.dirIno(d.base()+part+"/", rec))
 		} else if len(n.names) > 0 { // another mount renamed it
@@ -127,12 +127,13 @@ func (f *FS) foundDir(n, d *node, name, part string, rec *bucket.Dir) *node {
 	return n
 }
 
-// byID finds the node of a directory's record under another name.
-func (f *FS) byID(rec *bucket.Dir) *node {
+// byID finds the node that a directory's record in d has under another name. Not one above d: when others have moved both, and nobody has looked
+// from the top since, the bucket may have them the other way round, and the tree here has to remain one.
+func (f *FS) byID(rec *bucket.Dir, d *node) *node {
 	if rec == nil {
 		return nil
 	}
-	if n := f.ids[rec.ID]; n != nil && n.dir && !n.gone && n != f.root {
+	if n := f.ids[rec.ID]; n != nil && n.dir && !n.gone && n != f.root && !d.within(n) {
 		return n
 	}
 	return nil
@@ -356,9 +357,9 @@ func (l *listing) add(part string, shadowed bool, mode vfs.Mode, ino func(known 
 		if known != nil {
 			e.Ino = known.ino
 		} else {
-			e.Ino = inoOfPath(l.d.base() + part[:(l.depth+1)*chunkBytes])
+			e.Ino = l.f.spare(inoOfPath(l.d.base() + part[:(l.depth+1)*chunkBytes]))
 		}
-	case known != nil && known.fresh:
+	case known != nil && (known.fresh || l.f.isCurrent(known, l.d, name)): // as a look-up has it
 		e.Ino, e.Mode = known.ino, vfs.Mode(known.px.Mode)&vfs.ModeType
 	default:
 		e.Ino = ino(known)
@@ -375,12 +376,12 @@ func (l *listing) addDir(ctx context.Context, part string) error {
 	}
 	l.add(part, false, vfs.ModeDir, func(known *node) vfs.Ino {
 		if known == nil || !known.sameDir(rec) {
-			known = l.f.byID(rec)
+			known = l.f.byID(rec, l.d)
 		}
 		if known != nil {
 			return known.ino
 		}
-		return l.f.dirIno(prefix, rec)
+		return l.f.spare(l.f.dirIno(prefix, rec))
 	})
 	return nil
 }
@@ -398,7 +399,7 @@ func (l *listing) addObject(part string, o *bucket.Object, shadowed bool) {
 		if n := l.f.ids[o.ID]; n != nil && !n.dir {
 			return n.ino
 		}
-		return inoOfID(o.ID)
+		return l.f.spare(inoOfID(o.ID))
 	})
 }
 
