@@ -475,6 +475,64 @@ func TestMovedBelowChild(t *testing.T) {
 	}
 }
 
+// What is written to an open file goes where another mount has renamed it to, by itself or with its directory, whether this mount has noticed
+// or not. One that is removed or replaced takes it along.
+func TestWrittenElsewhere(t *testing.T) {
+	moves := map[string]struct {
+		move func(u *user)
+		to   string // where the file is then; empty: nowhere
+	}{
+		"renamed":            {func(u *user) { u.must(u.ns.Rename(ctx, root, "/", "d/f", "d/g", 0)) }, "d/g"},
+		"directory renamed":  {func(u *user) { u.must(u.ns.Rename(ctx, root, "/", "d", "e", 0)) }, "e/f"},
+		"renamed and others": {func(u *user) { u.must(u.ns.Rename(ctx, root, "/", "d/f", "g", 0)); u.write("d/f", "other") }, "g"},
+		"removed":            {func(u *user) { u.must(u.ns.Unlink(ctx, root, "/", "d/f")) }, ""},
+	}
+	for what, c := range moves {
+		for _, noticed := range []bool{false, true} {
+			for _, mode := range []bucket.Versioning{bucket.Unversioned, bucket.Versioned} {
+				t.Run(fmt.Sprintf("%s, noticed %v, versioning %v", what, noticed, mode), func(t *testing.T) {
+					b := makeBucket(t, memory.New(memory.Options{}), mode)
+					u, other := use(t, newFS(t, b)), use(t, newFS(t, b))
+					other.must(other.ns.Mkdir(ctx, root, "/", "d", 0o755))
+					other.write("d/f", "before")
+					f := u.open("d/f", vfs.O_RDWR|vfs.O_APPEND)
+					c.move(other)
+					if noticed {
+						_, _ = u.ns.Stat(ctx, root, "/", "d/f")
+						_, _ = u.ns.ReadDir(ctx, root, "/", "/")
+					}
+					for _, text := range []string{" one", " two"} {
+						if _, err := f.Write([]byte(text)); err != nil {
+							t.Fatal(err)
+						}
+						u.must(f.Sync())
+					}
+					if _, err := f.Write([]byte(" three")); err != nil {
+						t.Fatal(err)
+					}
+					u.must(f.Close())
+					if c.to == "" {
+						if _, err := other.ns.Stat(ctx, root, "/", "d/f"); !errors.Is(err, syscall.ENOENT) {
+							t.Errorf("it is back: %v", err)
+						}
+						return
+					}
+					for _, u := range []*user{u, other} {
+						if got := u.read(c.to); got != "before one two three" {
+							t.Errorf("%s has %q", c.to, got)
+						}
+					}
+					if what == "renamed and others" {
+						if got := u.read("d/f"); got != "other" {
+							t.Errorf("the other file has %q", got)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
 // look looks everything up.
 func look(t *testing.T, ns *vfs.Namespace, dir string) {
 	t.Helper()

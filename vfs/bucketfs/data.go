@@ -347,7 +347,8 @@ func (d *data) open(b *base, size int64) {
 	d.loaded.Store(true)
 }
 
-// object finds a file's object in the view by one of its names; nil if none leads there any more. The caller holds mu.
+// object finds a file's object in the view: by one of its names, where it was found last, or wherever it is; nil if it isn't in the bucket
+// any more. The caller holds mu.
 func (f *FS) object(ctx context.Context, n *node) (*bucket.Object, error) {
 	for _, e := range n.names {
 		o, err := f.view.Get(ctx, e.key())
@@ -358,14 +359,26 @@ func (f *FS) object(ctx context.Context, n *node) (*bucket.Object, error) {
 			return nil, wrap(err)
 		}
 	}
-	if len(n.names) == 0 && !n.gone && n.obj != nil {
-		return f.search(ctx, n.obj.ID)
+	if n.gone || n.obj == nil {
+		return nil, nil
 	}
-	return nil, nil
+	if n.at != "" {
+		if o, err := f.view.Get(ctx, n.at); err == nil && (o.ID == n.obj.ID || n.written(o)) {
+			return o, nil
+		} else if err != nil && vfs.Errno(err) != syscall.ENOENT {
+			return nil, wrap(err)
+		}
+	}
+	o, err := f.search(ctx, n.obj.ID)
+	if o != nil {
+		n.at = o.Key
+	}
+	return o, err
 }
 
 // search goes through the whole bucket for another name of an object: the ones that were known here are unlinked, and the
-// bucket lists names by key only. It takes a hard link that nobody looked up since the mount to come here.
+// bucket lists names by key only. It takes a hard link that nobody looked up since the mount to come here, or a file that another mount has renamed,
+// replaced or removed while it is written to here.
 func (f *FS) search(ctx context.Context, id bucket.ObjectID) (*bucket.Object, error) {
 	c := f.view.Scan(bucket.Scan{})
 	for c.Next(ctx) {

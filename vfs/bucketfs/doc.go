@@ -28,7 +28,8 @@
 // Options.Dirty bytes, the largest file is written out early. If two mounts create the same file, the last one closed wins.
 //
 // What S3 clients and other mounts write is seen at the next lookup. A PUT over an open file makes another file: open
-// descriptors keep the old one, as if it had been unlinked.
+// descriptors keep the old one, as if it had been unlinked. A rename by another mount doesn't: what is written to an open file goes to the key
+// that it has by then, for which the whole bucket is searched once.
 //
 // In a bucket with versioning every close of a changed file is a version, and a write to one of several hard links parts it
 // from the others.

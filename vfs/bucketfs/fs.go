@@ -133,6 +133,7 @@ type node struct {
 	dir    bool
 	begun  string // of a directory for long parts: the part's beginning; its parent then holds the prefix
 	names  []dent // a directory has one; none: unlinked, or known only by id
+	at     string // the key of a file without known names, as last found
 	kids   map[string]*node
 	below  int    // files below a directory that aren't in the bucket yet
 	proof  string // a key below a directory, as last seen
@@ -301,7 +302,7 @@ func (f *FS) attach(n, d *node, name, part string, shadowed bool) {
 	if old := d.kids[name]; old == n {
 		return
 	} else if old != nil {
-		f.detach(old, d, name)
+		f.lose(old, d, name)
 	}
 	d.kids[name] = n
 	n.names = append(n.names, dent{parent: d, name: name, part: part, shadowed: shadowed})
@@ -359,10 +360,21 @@ func (f *FS) detach(n, d *node, name string) {
 	}
 	if n.gone = n.px.Links == 0; n.gone {
 		for name, k := range n.kids { // what is below a directory goes with it
-			f.detach(k, n, name)
+			f.lose(k, n, name)
 		}
 		f.disown(n)
 	}
+	f.settle(n)
+}
+
+// lose takes away a name where the bucket has nothing any more, or something else. A file that is in use isn't gone for that: another mount may have
+// renamed it, and what is written to it goes where it is now.
+func (f *FS) lose(n, d *node, name string) {
+	if n.dir || n.fresh || n.opens == 0 && !n.data.loaded.Load() || len(n.names) > 1 || n.px.Links > 1 {
+		f.detach(n, d, name)
+		return
+	}
+	f.unname(n, d, name)
 	f.settle(n)
 }
 

@@ -215,6 +215,9 @@ func (h *handle) Close() error {
 	if n.opens > 0 || n.fresh {
 		return nil
 	}
+	if len(n.names) == 0 && n.px.Links <= 1 && !d.dirty {
+		f.orphan(n) // wherever it may be: nobody here has a name for it
+	}
 	if n.gone && !d.dirty && d.spill == nil {
 		f.keepLeft(n, &left{base: d.base, size: d.baseSize})
 		d.base = nil

@@ -94,7 +94,7 @@ func (f *FS) child(ctx context.Context, d *node, name string) (*node, error) {
 	switch chain := encode(dec.part, dec.shadowed); {
 	case !asDir && (p.obj == nil || dec.shadowed != p.isDir), chain[len(chain)-1] != name:
 		if n != nil {
-			f.detach(n, d, name)
+			f.lose(n, d, name)
 		}
 		d.miss, d.missed = name, f.age
 		return nil, syscall.ENOENT
@@ -109,7 +109,7 @@ func (f *FS) child(ctx context.Context, d *node, name string) (*node, error) {
 // foundDir makes or updates the node of a directory; n is what the name meant before.
 func (f *FS) foundDir(n, d *node, name, part string, rec *bucket.Dir) *node {
 	if n != nil && !n.sameDir(rec) {
-		f.detach(n, d, name)
+		f.lose(n, d, name)
 		n = nil
 	}
 	if n == nil {
@@ -150,7 +150,7 @@ func (f *FS) dirIno(prefix string, rec *bucket.Dir) vfs.Ino {
 func (f *FS) foundFile(n, d *node, name string, dec decoded, o *bucket.Object) *node {
 	if n != nil && !n.sameFile(o) {
 		// Another object is here now.
-		f.detach(n, d, name)
+		f.lose(n, d, name)
 		n = nil
 	}
 	if n == nil {
@@ -200,7 +200,7 @@ func (f *FS) chunk(ctx context.Context, d *node, name string, dec decoded) (*nod
 	}
 	if !exists {
 		if n != nil {
-			f.detach(n, d, name)
+			f.lose(n, d, name)
 		}
 		return nil, syscall.ENOENT
 	}
