@@ -45,7 +45,10 @@ func (in *Instance) hold(ctx context.Context) (token string, err error) {
 		// What it holds back has to be where the fork sees it, and no more: nothing of the workload that asked for more runs meanwhile.
 		in.slots.lax(true)
 		defer in.slots.lax(false)
-		return a.Flush(ctx, token)
+		if err := a.Flush(ctx, token); !errs.Is(err, errs.Unsupported) {
+			return err
+		}
+		return nil // the agent of a machine that has slept since before there was this call: it has done it when it froze
 	})
 	if err == nil {
 		return token, nil
