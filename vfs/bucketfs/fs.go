@@ -521,8 +521,8 @@ func (f *FS) setObject(n *node, o *bucket.Object) {
 // setDir takes over what the bucket says of a directory; rec is nil if it has no record.
 func (f *FS) setDir(n *node, rec *bucket.Dir) {
 	n.dir = true
+	f.disown(n)
 	if rec != nil {
-		f.disown(n)
 		n.rec, n.px, n.mtime = rec, rec.Posix, rec.Modified
 		n.px.Mode = uint32(vfs.ModeDir) | n.px.Mode&uint32(vfs.ModePerm)
 		if !rec.ID.IsZero() {
@@ -530,7 +530,6 @@ func (f *FS) setDir(n *node, rec *bucket.Dir) {
 		}
 		return
 	}
-	f.disown(n)
 	n.rec = nil
 	n.mtime = f.view.Info().Created
 	t := n.mtime.UnixNano()

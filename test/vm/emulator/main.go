@@ -3,9 +3,9 @@
 // VMRUN that injects an interrupt (helper_vmrun, EVENTINJ of type INTR) delivers it at once, and besides notes its vector as an exception that is
 // due. Usually the next exit of the guest overwrites that note. If another thread of QEMU asks this one to leave its loop before, the note is
 // taken for what it says, and the guest gets the interrupt once more, whether it takes interrupts just then or not: a timer's, in the middle of the
-// timer's handler, which holds its run queue's lock and waits for it ever after. Asked to leave a hundred times a second, QEMU 7.2 has nested
+// timer's handler, which holds its run queue's lock and waits for it ever after. Asked to leave seventy times a second, QEMU 7.2 has nested
 // guests stand still within a minute; without the one instruction that makes the note it did eleven thousand times without harm. QEMU's
-// development branch has the same line in 2026.
+// development branch has the same line.
 package main
 
 import (
